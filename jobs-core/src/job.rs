@@ -1,0 +1,173 @@
+//! What a type must say to be stored: its version, its kind, and the policy of its runs.
+//!
+//! The derives write these implementations; the traits are public so that errors can name them.
+//! A payload crate needs only this crate.
+
+use std::time::Duration;
+
+use serde::{Serialize, de::DeserializeOwned};
+
+use crate::version::{Line, MinReader, Version};
+
+/// A serialised shape with a version: a payload or a checkpoint.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` has no payload version",
+    label = "this type is not a job, a past job or a checkpoint",
+    note = "add `#[derive(Job)]`, `#[derive(PastJob)]` or `#[derive(Checkpoint)]` to `{Self}`"
+)]
+pub trait Versioned: Serialize + DeserializeOwned + Send + Sized + 'static {
+    /// The version that this shape is written as.
+    const VERSION: Version;
+    /// The oldest reader that this shape is vouched for; its own version unless `readable_by` says
+    /// otherwise.
+    const MIN_READER: MinReader;
+
+    /// The lines that this type reads: its own and those of its `previous` chain, oldest first.
+    fn lines() -> Vec<Line>;
+
+    /// Reads a text that was written under `major`, through the `previous` chain when that is an
+    /// older one.
+    ///
+    /// # Errors
+    /// [`DecodeError`] says whether the text does not decode or an upcast refused it.
+    fn decode(major: u32, text: &str) -> Result<Self, DecodeError>;
+}
+
+/// A versioned shape that belongs to a kind: a [`Job`] or what a job looked like in the past.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a payload",
+    label = "this type has no kind",
+    note = "add `#[derive(Job)]`, or `#[derive(PastJob)]` for the shape of an older major"
+)]
+pub trait Payload: Versioned {
+    /// The stable name of the kind, well formed by [`is_kind`](crate::is_kind).
+    const KIND: &'static str;
+}
+
+/// A payload in its newest shape: what is enqueued and what a handler receives.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a job",
+    label = "this type can't be enqueued or handled",
+    note = "add `#[derive(Job)]` and `#[job(kind = \"…\", version = \"1.0.0\")]` to `{Self}`"
+)]
+pub trait Job: Payload {
+    /// The checkpoint that its handler saves; [`NoCheckpoint`] when it saves none.
+    type Checkpoint: Checkpoint;
+    /// Other kinds under which rows of this job may be stored, from before a rename.
+    const ALIASES: &'static [&'static str] = &[];
+    /// The policy of its runs.
+    const POLICY: Policy = Policy::DEFAULT;
+}
+
+/// A versioned record of how far a handler has come.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a checkpoint",
+    label = "this type can't be saved by a handler",
+    note = "add `#[derive(Checkpoint)]` and `#[checkpoint(version = \"1.0.0\")]` to `{Self}`"
+)]
+pub trait Checkpoint: Versioned {}
+
+/// What a kind asks of its queue and its runs; the derive's attributes set it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Policy {
+    /// The queue of its jobs unless the enqueue names another. Default: `default`.
+    pub queue: &'static str,
+    /// From -100 to 100, higher first. Default: 0. See [`Priority`](crate::Priority).
+    pub priority: i16,
+    /// How many failures make the job a dead letter, at least 1. Default: 20, which with the
+    /// default ladder spans about a week.
+    pub max_failures: u32,
+    /// How long one run may take. Default: no limit.
+    pub timeout: Option<Duration>,
+}
+
+impl Policy {
+    /// The policy of a job that sets nothing.
+    pub const DEFAULT: Self =
+        Self { queue: crate::QueueName::DEFAULT, priority: 0, max_failures: 20, timeout: None };
+    /// This policy with another queue.
+    #[must_use]
+    pub const fn queue(mut self, queue: &'static str) -> Self {
+        self.queue = queue;
+        self
+    }
+
+    /// This policy with another priority.
+    #[must_use]
+    pub const fn priority(mut self, priority: i16) -> Self {
+        self.priority = priority;
+        self
+    }
+
+    /// This policy with another limit of failures.
+    #[must_use]
+    pub const fn max_failures(mut self, max_failures: u32) -> Self {
+        self.max_failures = max_failures;
+        self
+    }
+
+    /// This policy with a time-out.
+    #[must_use]
+    pub const fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = Some(timeout);
+        self
+    }
+}
+
+/// The checkpoint of a job that saves none. It can't be made.
+#[derive(Debug, Clone, Copy, Serialize, serde::Deserialize)]
+pub enum NoCheckpoint {}
+
+impl Versioned for NoCheckpoint {
+    const VERSION: Version = Version::new(1, 0, 0);
+    const MIN_READER: MinReader = Self::VERSION.own_reader();
+
+    fn lines() -> Vec<Line> {
+        vec![Line { major: 1, minor: 0 }]
+    }
+
+    fn decode(_major: u32, text: &str) -> Result<Self, DecodeError> {
+        DecodeError::from_json(text)
+    }
+}
+
+impl Checkpoint for NoCheckpoint {}
+
+/// Why a stored text did not become a value.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum DecodeError {
+    /// The text is not the JSON of the shape.
+    Malformed(serde_json::Error),
+    /// The text decoded as an older shape, whose conversion into the next one failed.
+    Upcast(String),
+}
+
+impl DecodeError {
+    /// Decodes one shape from JSON text.
+    ///
+    /// # Errors
+    /// [`DecodeError::Malformed`] with the position and the reason.
+    pub fn from_json<T: DeserializeOwned>(text: &str) -> Result<T, Self> {
+        serde_json::from_str(text).map_err(Self::Malformed)
+    }
+}
+
+impl std::fmt::Display for DecodeError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Malformed(_) => f.write_str("the stored text does not decode"),
+            Self::Upcast(reason) => write!(f, "the upcast failed: {reason}"),
+        }
+    }
+}
+
+impl std::error::Error for DecodeError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Malformed(error) => Some(error),
+            Self::Upcast(_) => None,
+        }
+    }
+}
