@@ -76,7 +76,7 @@ pub struct Policy {
     /// From -100 to 100, higher first. Default: 0. See [`Priority`](crate::Priority).
     pub priority: i16,
     /// How many failures make the job a dead letter, at least 1. Default: 20, which with the
-    /// default ladder spans about a week.
+    /// default ladder spans about four and a half days.
     pub max_failures: u32,
     /// How long one run may take. Default: no limit.
     pub timeout: Option<Duration>,

@@ -2,20 +2,57 @@
 //!
 //! Payload crates depend on this crate alone: it has the derives and nothing that touches the
 //! outside. Workers depend on `jobs-runtime`, which re-exports all of it.
+//!
+//! The rules are pure functions: [`judge`] decides what a build may read, [`transition`] what
+//! follows from how a run ended. The [`store`] contract says what a store must keep.
 
 #[doc(hidden)]
 #[path = "private.rs"]
 pub mod __private;
+mod clock;
+mod codec;
+mod envelope;
+mod error;
 mod id;
 mod job;
+mod lease;
 mod name;
+mod outcome;
+mod random;
+mod record;
+mod retry;
+mod route;
+mod state;
+pub mod store;
+mod transition;
 mod version;
 
+pub use clock::{Clock, ManualClock, Timestamp, micros};
+pub use codec::{EncodeError, encode};
+pub use envelope::{
+    EnvelopeError, Headers, MAX_HEADERS_BYTES, MAX_PAYLOAD_BYTES, NewJob, encode_headers,
+};
+pub use error::{StoreError, StoreErrorKind, chain};
 pub use id::{ClaimNumber, Fence, JobId, StoreId, WorkerId};
 pub use job::{Checkpoint, DecodeError, Job, NoCheckpoint, Payload, Policy, Versioned};
+pub use lease::Lease;
 pub use name::{
     BuildId, InvalidName, Kind, MAX_KIND_BYTES, MAX_LABEL_BYTES, MAX_QUEUE_BYTES,
     MAX_UNIQUE_KEY_BYTES, QueueName, UniqueKey, WorkerName, is_kind,
+};
+pub use outcome::{
+    Ending, Failure, Interruption, MAX_CLASS_BYTES, MAX_ERROR_BYTES, Retry, storable,
+};
+pub use random::{Random, SeededRandom, below, jittered};
+pub use record::{
+    Budget, COUNTER_MAX, ClaimedJob, Counters, Event, EventKind, JobRecord, MAX_EVENTS, NewEvent,
+    Place, Priority, RefusedBy, StoredCheckpoint,
+};
+pub use retry::Ladder;
+pub use route::{Route, RouteVerdict};
+pub use state::State;
+pub use transition::{
+    Due, ErrorNote, MAX_CRASHES, NOT_PROGRESSING, RELEASE_DELAY, Run, Settlement, transition,
 };
 pub use version::{
     Line, MalformedVersion, MinReader, Reader, Refusal, Stamp, Verdict, Version, judge,

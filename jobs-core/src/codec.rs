@@ -1,0 +1,62 @@
+//! Values to JSON text and back, exactly.
+//!
+//! 1. Every integer up to 64 bits keeps all its digits; a NUL keeps its place as an escape.
+//! 2. What JSON can't keep is refused with the path of the field, never replaced: `serde_json`
+//!    alone writes NaN and the infinities as `null`.
+
+mod finite;
+
+use std::fmt;
+
+use serde::Serialize;
+
+/// Why a value has no exact JSON text.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum EncodeError {
+    /// A number is NaN or infinite.
+    NotFinite {
+        /// The field, such as `lines[3].price`; empty when the value itself is the number.
+        path: String,
+    },
+    /// The value's own `Serialize` failed, or it has a map with keys that are not texts.
+    Json(serde_json::Error),
+}
+
+/// Encodes a value as compact JSON.
+///
+/// # Errors
+/// [`EncodeError`] names the field that can't be kept.
+pub fn encode<T: Serialize + ?Sized>(value: &T) -> Result<String, EncodeError> {
+    let text = serde_json::to_string(value).map_err(EncodeError::Json)?;
+    match finite::check(value) {
+        Err(path) => Err(EncodeError::NotFinite { path }),
+        Ok(()) => Ok(text),
+    }
+}
+
+impl fmt::Display for EncodeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotFinite { path } if path.is_empty() => {
+                f.write_str("the value is NaN or infinite, which JSON can't keep")
+            }
+            Self::NotFinite { path } => {
+                write!(f, "the field `{path}` is NaN or infinite, which JSON can't keep")
+            }
+            Self::Json(_) => f.write_str("the value does not serialise as JSON"),
+        }
+    }
+}
+
+impl std::error::Error for EncodeError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Json(error) => Some(error),
+            Self::NotFinite { .. } => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
