@@ -11,6 +11,7 @@
 //! the same name costs a wake-up for nothing.
 
 use std::fmt;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -64,7 +65,7 @@ impl Bell {
     /// tell.
     pub(super) fn carried(&self) -> Option<&str> {
         self.begin_window().then(|| {
-            self.run(Window { ends_first: Told::ByStatement, ..self.window() });
+            self.run(Window { told: Told::ByStatement, ..self.window() });
             self.channel.as_str()
         })
     }
@@ -85,7 +86,7 @@ impl Bell {
 
     fn window(&self) -> Window {
         Window {
-            ends_first: Told::NotYet,
+            told: Told::NotYet,
             channel: self.channel.clone(),
             state: Arc::clone(&self.state),
             lanes: Arc::clone(&self.lanes),
@@ -108,7 +109,7 @@ enum Told {
 }
 
 struct Window {
-    ends_first: Told,
+    told: Told,
     channel: String,
     state: Arc<AtomicU8>,
     lanes: Arc<Lanes>,
@@ -117,7 +118,7 @@ struct Window {
 
 impl Window {
     async fn run(self) {
-        if self.ends_first == Told::NotYet {
+        if self.told == Told::NotYet {
             self.tell().await;
         }
         loop {
@@ -146,46 +147,18 @@ pub(super) struct Ear {
     source: Option<PgConnectOptions>,
     channel: String,
     listener: Option<PgListener>,
+    /// Kept from call to call, so that dropped calls get on too.
+    connecting: Option<Connecting>,
     pause: Duration,
 }
+
+type Connecting = Pin<Box<dyn Future<Output = Result<PgListener, sqlx::Error>> + Send>>;
 
 impl Ear {
     /// Listens through a connection of its own; without an address it hears nothing.
     pub(super) fn new(source: Option<PgConnectOptions>, channel: &str) -> Self {
-        Self { source, channel: channel.to_owned(), listener: None, pause: FIRST_PAUSE }
-    }
-
-    async fn listen(&self, source: &PgConnectOptions) -> Result<PgListener, sqlx::Error> {
-        let pool = PgPoolOptions::new()
-            .max_connections(1)
-            .max_lifetime(None)
-            .idle_timeout(None)
-            .acquire_timeout(ANSWER)
-            .test_before_acquire(false)
-            .connect_lazy_with(source.clone());
-        let mut listener = PgListener::connect_with(&pool).await?;
-        listener.eager_reconnect(false);
-        listener.listen(&self.channel).await?;
-        Ok(listener)
-    }
-
-    /// Waits for a notification; `false` when the connection is gone.
-    async fn hear(listener: &mut PgListener) -> bool {
-        loop {
-            match tokio::time::timeout(SILENCE, listener.try_recv()).await {
-                Ok(Ok(Some(_))) => {
-                    while listener.next_buffered().is_some() {}
-                    return true;
-                }
-                Ok(Ok(None) | Err(_)) => return false,
-                Err(_) => {
-                    let asked = tokio::time::timeout(ANSWER, listener.execute("SELECT 1")).await;
-                    if !matches!(asked, Ok(Ok(_))) {
-                        return false;
-                    }
-                }
-            }
-        }
+        let channel = channel.to_owned();
+        Self { source, channel, listener: None, connecting: None, pause: Duration::ZERO }
     }
 }
 
@@ -197,22 +170,64 @@ impl Wake for Ear {
         };
         loop {
             if let Some(listener) = self.listener.as_mut() {
-                if Self::hear(listener).await {
+                if hear(listener).await {
                     return;
                 }
-                tracing::info!("the connection for wake-ups was lost; until it is back, jobs start by polling");
+                tracing::info!("lost the connection for wake-ups; until it is back, workers poll");
                 self.listener = None;
             }
-            match self.listen(&source).await {
+            let connecting = self.connecting.get_or_insert_with(|| {
+                Box::pin(listen(source.clone(), self.channel.clone(), self.pause))
+            });
+            let connected = connecting.await;
+            self.connecting = None;
+            match connected {
                 Ok(listener) => {
                     self.listener = Some(listener);
-                    self.pause = FIRST_PAUSE;
+                    self.pause = Duration::ZERO;
                     return;
                 }
                 Err(error) => {
                     tracing::debug!(%error, "can't listen for wake-ups yet");
-                    tokio::time::sleep(self.pause).await;
-                    self.pause = (self.pause * 2).min(LONGEST_PAUSE);
+                    self.pause = (self.pause * 2).clamp(FIRST_PAUSE, LONGEST_PAUSE);
+                }
+            }
+        }
+    }
+}
+
+async fn listen(
+    source: PgConnectOptions,
+    channel: String,
+    pause: Duration,
+) -> Result<PgListener, sqlx::Error> {
+    tokio::time::sleep(pause).await;
+    let pool = PgPoolOptions::new()
+        .max_connections(1)
+        .max_lifetime(None)
+        .idle_timeout(None)
+        .acquire_timeout(ANSWER)
+        .test_before_acquire(false)
+        .connect_lazy_with(source);
+    let mut listener = PgListener::connect_with(&pool).await?;
+    listener.eager_reconnect(false);
+    listener.listen(&channel).await?;
+    Ok(listener)
+}
+
+/// Waits for a notification; `false` when the connection is gone.
+async fn hear(listener: &mut PgListener) -> bool {
+    loop {
+        match tokio::time::timeout(SILENCE, listener.try_recv()).await {
+            Ok(Ok(Some(_))) => {
+                while listener.next_buffered().is_some() {}
+                return true;
+            }
+            Ok(Ok(None) | Err(_)) => return false,
+            Err(_) => {
+                let asked = tokio::time::timeout(ANSWER, listener.execute("SELECT 1")).await;
+                if !matches!(asked, Ok(Ok(_))) {
+                    return false;
                 }
             }
         }

@@ -42,7 +42,7 @@ CREATE TABLE {schema}.job (
     state TEXT COLLATE "C" NOT NULL DEFAULT 'ready'
         CHECK (state IN ('ready', 'running', 'succeeded', 'scheduled', 'dead', 'cancelled')),
     queue VARCHAR(255) COLLATE "C" NOT NULL DEFAULT 'default',
-    kind VARCHAR(128) COLLATE "C" NOT NULL,
+    kind VARCHAR(512) COLLATE "C" NOT NULL,
     version VARCHAR(255) COLLATE "C" NOT NULL,
     min_reader VARCHAR(255) COLLATE "C",
     route TEXT COLLATE "C" NOT NULL GENERATED ALWAYS AS (

@@ -12,11 +12,10 @@ SET
     state = run.state,
     worker_id = NULL,
     due_at_us = CASE
-        WHEN run.state IN ('scheduled', 'ready') THEN coalesce(
-            run.due_at_us,
-            clock.now_us + least(run.due_in_us, 9223372036854775807 - clock.now_us),
-            job.due_at_us
-        )
+        WHEN run.state NOT IN ('scheduled', 'ready') THEN job.due_at_us
+        WHEN run.due_at_us IS NOT NULL THEN run.due_at_us
+        WHEN run.due_in_us IS NOT NULL
+            THEN clock.now_us + least(run.due_in_us, 9223372036854775807 - clock.now_us)
         ELSE job.due_at_us
     END,
     finished_at_us = CASE

@@ -28,7 +28,7 @@ fn a_login_and_a_socket_may_be_left_out() {
     assert_eq!(options.get_socket().unwrap().to_str(), Some("/run/postgresql"));
     assert_eq!(options.get_username(), "me");
     let options = connect_options("postgres://me@%2Frun%2Fpostgresql/shop").unwrap();
-    assert_eq!(options.get_socket().unwrap().to_str(), Some("/run/postgresql/"));
+    assert_eq!(options.get_socket().unwrap().to_str(), Some("/run/postgresql"));
 }
 
 #[test]
