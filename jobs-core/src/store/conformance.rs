@@ -26,6 +26,7 @@ mod history;
 mod hostile;
 mod inspect;
 mod leases;
+pub mod model;
 mod operate;
 mod routes;
 mod scene;
