@@ -9,9 +9,9 @@
 //! from them is compared. Concurrency is absent too, since the model has none; the checks beside
 //! this test have it.
 //!
-//! Why time moves in steps of 5 s: a store that judges by a clock of its own is a little ahead of
-//! the model, by the time that the run takes. No wait and no lease here ends near a multiple of
-//! 5 s, so a run of up to half a second decides alike on both.
+//! Why time moves in steps of 5 s: a store that judges by a clock of its own is ahead of the model,
+//! by as long as the calls since the last step took. Every wait and lease here ends at least 1.8 s
+//! after a step and before the next one, so both decide alike while those calls take less than that.
 
 mod acts;
 mod driver;

@@ -19,9 +19,9 @@ use crate::version::{MinReader, Refusal, Version};
 const QUEUES: [&str; 2] = ["default", "mail"];
 const KINDS: [&str; 3] = ["a", "b", "c"];
 const KEYS: [&str; 2] = ["k", "l"];
-/// Waits that end between two steps of time.
+/// Waits that end shortly before a step of time.
 const WAITS: [Duration; 4] =
-    [Duration::ZERO, Duration::from_secs(3), Duration::from_secs(8), Duration::from_secs(13)];
+    [Duration::ZERO, Duration::from_secs(4), Duration::from_secs(9), Duration::from_secs(14)];
 const STEP: Duration = Duration::from_secs(5);
 
 impl Driver<'_> {
@@ -365,11 +365,19 @@ impl Driver<'_> {
         }
     }
 
+    /// A row runs and nobody holds it, again and again.
     async fn unhold(&mut self) {
         let mut jobs = self.in_state(State::Ready).await;
         jobs.extend(self.in_state(State::Running).await);
-        if let Some((_, job)) = self.pick(&jobs) {
-            self.both(Step::Unhold(job)).await;
+        let Some((_, job)) = self.pick(&jobs) else { return };
+        self.both(Step::Unhold(job)).await;
+        for _ in 0..self.below(6) {
+            self.sweep().await;
+            let mut waiting = self.in_state(State::Ready).await;
+            waiting.extend(self.in_state(State::Scheduled).await);
+            if waiting.iter().any(|(_, waiting)| *waiting == job) {
+                self.both(Step::Unhold(job)).await;
+            }
         }
     }
 

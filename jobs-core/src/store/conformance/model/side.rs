@@ -1,6 +1,5 @@
 //! One of the two stores, spoken to in shared numbers.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::super::super::{
@@ -17,12 +16,12 @@ use crate::record::{ClaimedJob, Place};
 use crate::transition::Settlement;
 
 /// Between three and four of the model's steps of time.
-pub(super) const LEASE: Duration = Duration::from_secs(18);
-/// Spans that lie between two steps of time.
+pub(super) const LEASE: Duration = Duration::from_secs(19);
+/// Spans that end shortly before a step of time.
 const RETENTION: Retention = Retention {
-    succeeded: Duration::from_secs(12),
-    cancelled: Duration::from_secs(22),
-    dead: Duration::from_secs(32),
+    succeeded: Duration::from_secs(14),
+    cancelled: Duration::from_secs(24),
+    dead: Duration::from_secs(34),
 };
 /// Passed instead of an instant.
 pub(super) const NEVER: Timestamp = Timestamp::from_micros(0);
@@ -32,13 +31,11 @@ pub(super) struct Side<'a> {
     /// The store's own ids; the shared number of a job is its place here, from 1.
     jobs: Vec<JobId>,
     workers: Vec<WorkerId>,
-    /// Where each job stood when it was last claimed.
-    places: BTreeMap<JobId, Place>,
 }
 
 impl<'a> Side<'a> {
     pub(super) fn new(subject: &'a dyn Subject) -> Self {
-        Self { subject, jobs: Vec::new(), workers: Vec::new(), places: BTreeMap::new() }
+        Self { subject, jobs: Vec::new(), workers: Vec::new() }
     }
 
     pub(super) fn jobs(&self) -> usize {
@@ -253,14 +250,15 @@ impl<'a> Side<'a> {
         Answer::Swept(Swept { workers, jobs })
     }
 
-    async fn claim(&mut self, taking: &Taking) -> Answer {
-        let head = |from: &From| Head {
-            queue: from.queue.clone(),
-            route: from.route.clone(),
-            after: from.after.and_then(|job| self.places.get(&job).copied()),
-            limit: from.limit,
-        };
-        let heads: Vec<_> = taking.heads.iter().map(head).collect();
+    async fn claim(&self, taking: &Taking) -> Answer {
+        let mut heads = Vec::with_capacity(taking.heads.len());
+        for From { queue, route, after, limit } in taking.heads.clone() {
+            let after = match after {
+                Some(job) => self.place(job).await,
+                None => None,
+            };
+            heads.push(Head { queue, route, after, limit });
+        }
         let worker = self.own_worker(taking.worker);
         let claim = Claim { worker, heads: &heads, limit: taking.limit };
         let jobs = match self.subject.store().claim(claim).await.unwrap() {
@@ -271,7 +269,6 @@ impl<'a> Side<'a> {
         let mut taken = Vec::with_capacity(jobs.len());
         for job in jobs {
             let id = self.shared_job(job.fence.job);
-            self.places.insert(id, job.place);
             taken.push(ClaimedJob {
                 fence: self.shared_fence(job.fence),
                 place: Place { at_us: 0, job: id },
@@ -284,6 +281,12 @@ impl<'a> Side<'a> {
             taken.sort_by_key(|job| job.fence);
         }
         Answer::Claimed(Some(taken))
+    }
+
+    /// Where a job stands or stood, by the instants that the store has now.
+    async fn place(&self, job: JobId) -> Option<Place> {
+        let record = self.subject.inspect().job(self.own_job(job)).await.unwrap()?;
+        Some(record.priority.place(record.due_at, record.id))
     }
 
     async fn transaction(&mut self, inner: &[Inner], end: End) -> Answer {

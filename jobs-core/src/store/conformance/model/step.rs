@@ -52,7 +52,7 @@ pub(super) struct Taking {
     pub(super) order: Order,
 }
 
-/// A head that starts behind the place at which a job was claimed.
+/// A head that starts behind the place of a job.
 #[derive(Debug, Clone)]
 pub(super) struct From {
     pub(super) queue: QueueName,
