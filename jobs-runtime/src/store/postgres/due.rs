@@ -2,16 +2,13 @@
 
 use std::time::Duration;
 
-use jobs_core::store::{Promoted, Retention};
+use jobs_core::store::{Promoted, Retention, WORKERS_KEPT};
 use jobs_core::{Route, micros};
 use sqlx::postgres::PgRow;
 
 use super::PostgresStore;
 use super::error::Attempt;
 use super::row::Columns;
-
-/// How long an ended worker is listed.
-const WORKERS_KEPT: Duration = Duration::from_hours(30 * 24);
 
 impl PostgresStore {
     pub(super) async fn promote_due(&self, limit: u32) -> Attempt<Promoted> {
