@@ -81,6 +81,17 @@ impl PostgresStore {
         let heads = claim.heads;
         let after_at = |head: &Head| head.after.map_or(i64::MIN, |place| place.at_us);
         let after_id = |head: &Head| head.after.map_or(i64::MIN, |place| place.job.0);
+        if let [head] = heads {
+            return self
+                .statements()
+                .claim_head()
+                .bind(claim.worker.0)
+                .bind(head.queue.as_str().to_owned())
+                .bind(head.route.as_str().to_owned())
+                .bind(after_at(head))
+                .bind(after_id(head))
+                .bind(i64::from(head.limit.min(claim.limit)));
+        }
         self.statements()
             .claim()
             .bind(claim.worker.0)

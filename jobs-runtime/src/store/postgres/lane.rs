@@ -271,6 +271,7 @@ fn settings(options: &PostgresOptions, lock_timeout: Duration) -> Vec<(&'static 
         ("enable_hashjoin", word("off")),
         ("enable_mergejoin", word("off")),
         ("jit", word("off")),
+        ("plan_cache_mode", word("force_generic_plan")),
     ]
 }
 

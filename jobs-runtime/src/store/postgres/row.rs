@@ -53,14 +53,12 @@ impl<'r> Columns<'r> {
     }
 
     fn counter(&mut self) -> Attempt<u32> {
-        // A negative one can only have been written by hand; it counts from there.
-        Ok(u32::try_from(self.next::<i32>()?).unwrap_or(0))
+        self.next().map(counted)
     }
 
     fn budget(&mut self) -> Attempt<Budget> {
         let max_failures = self.counter()?.max(1);
-        let most: Option<i32> = self.next()?;
-        let max_interruptions = most.map(|most| u32::try_from(most).unwrap_or(0));
+        let max_interruptions = self.next::<Option<i32>>()?.map(counted);
         Ok(Budget { max_failures, max_interruptions })
     }
 
@@ -105,7 +103,7 @@ pub(super) fn taken(row: &PgRow) -> Attempt<Taken> {
     let mut columns = Columns::of(row);
     let fence = columns.fence()?;
     let queue: &str = columns.next()?;
-    let job = ClaimedJob {
+    let mut job = ClaimedJob {
         fence,
         queue: QueueName::new(queue).map_err(|_| corrupt("queue", queue))?,
         place: Place { at_us: columns.next()?, job: fence.job },
@@ -114,15 +112,40 @@ pub(super) fn taken(row: &PgRow) -> Attempt<Taken> {
         min_reader: columns.next()?,
         payload: columns.next()?,
         headers: columns.next()?,
-        counters: columns.counters()?,
-        budget: columns.budget()?,
-        checkpoint: None,
-        refused: columns.refused()?,
         enqueued_at: columns.at()?,
         due_at: columns.at()?,
+        counters: Counters::default(),
+        budget: Budget { max_failures: 20, max_interruptions: None },
+        checkpoint: None,
+        refused: None,
     };
     let has_checkpoint = columns.next::<i64>()? > 0;
+    if let Some(text) = columns.next::<Option<&str>>()? {
+        let past: Past = serde_json::from_str(text).map_err(|_| corrupt("past", text))?;
+        past.put_into(&mut job);
+    }
     Ok(Taken { job, has_checkpoint, has_exhausted: columns.next()? })
+}
+
+/// The column of a claim for what a fresh job has not: counters, budget, refusal.
+#[derive(serde::Deserialize)]
+struct Past(i32, i32, i32, i32, i32, i32, Option<i32>, Option<String>, Option<String>);
+
+impl Past {
+    fn put_into(self, job: &mut ClaimedJob) {
+        let Self(failures, interruptions, crashes, refusals, snoozes, most, interrupted, ..) = self;
+        job.counters = Counters {
+            failures: counted(failures),
+            interruptions: counted(interruptions),
+            crashes: counted(crashes),
+            refusals: counted(refusals),
+            snoozes: counted(snoozes),
+        };
+        job.budget =
+            Budget { max_failures: counted(most).max(1), max_interruptions: interrupted.map(counted) };
+        let build = self.8.unwrap_or_default();
+        job.refused = self.7.map(|reason| RefusedBy { reason, build });
+    }
 }
 
 /// The checkpoint of a job that was just claimed.
@@ -207,6 +230,11 @@ pub(super) fn worker(row: &PgRow) -> Attempt<WorkerRecord> {
         is_taken_back: columns.next()?,
         held: columns.next::<i64>()?.unsigned_abs(),
     })
+}
+
+/// A counter from its column. A negative one can only have been written by hand: nothing yet.
+fn counted(value: i32) -> u32 {
+    u32::try_from(value).unwrap_or(0)
 }
 
 /// A counter as its column takes it.

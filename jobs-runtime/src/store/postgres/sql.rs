@@ -58,7 +58,7 @@ macro_rules! statements {
 
 statements! {
     kept {
-        checkpoint, claim, claimed_checkpoints, done, enqueue, enqueue_twins, enqueue_unique, held,
+        checkpoint, claim, claim_head, claimed_checkpoints, done, enqueue, enqueue_twins, enqueue_unique, held,
         meta, notify, promote, record_events, renew, reread, routes, same_store, settle_done,
         settle_read, standing, worker_open,
     }

@@ -1,7 +1,7 @@
 -- Takes the first ready jobs of several heads in order of place, under a worker's open lease.
 -- The worker's row is held until the claim commits, so that no sweep overlooks what it takes.
--- Locked rows are stepped over. Of more than one head, each gets its share of the limit by what was
--- ready when the claim began, so that no more rows are locked than taken.
+-- Locked rows are stepped over. Each head gets its share of the limit by what was ready when the claim
+-- began, so that no more rows are locked than taken.
 -- A job whose claim number can't grow is left for exhausted.sql.
 -- $1 worker; arrays: $2 queue, $3 route, $4 after place, $5 after id, $6 limit; $7 limit of all.
 WITH holder AS MATERIALIZED (
@@ -14,10 +14,6 @@ head AS MATERIALIZED (
     WHERE NOT EXISTS (SELECT FROM {schema}.pause WHERE pause.queue = wanted.queue)
 ),
 share AS MATERIALIZED (
-    SELECT head.queue, head.route, head.place, head.id, least(head.room, $7::bigint) AS room
-    FROM head
-    WHERE cardinality($2::text[]) = 1
-    UNION ALL
     SELECT first.queue, first.route, first.place, first.id, count(*) AS room
     FROM (
         SELECT head.*
@@ -30,7 +26,6 @@ share AS MATERIALIZED (
             ORDER BY job.queue, job.route, job.place, job.id
             LIMIT least(head.room, $7::bigint)
         ) AS next
-        WHERE cardinality($2::text[]) > 1
         ORDER BY next.next_place, next.next_id
         LIMIT $7::bigint
     ) AS first
@@ -55,9 +50,18 @@ SET state = 'running', claim_number = claim_number + 1, worker_id = $1,
     claimed_at_us = (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
 WHERE ctid = ANY (ARRAY (SELECT at FROM taken))
 RETURNING
-    id, claim_number, queue, place, kind, version, min_reader, payload, headers,
-    failures, interruptions, crashes, refusals, snoozes, max_failures, max_interruptions,
-    refused_reason, refused_build, enqueued_at_us, due_at_us, checkpoints,
+    id, claim_number, queue, place, kind, version, min_reader, payload, headers, enqueued_at_us,
+    due_at_us, checkpoints,
+    -- One column for what a fresh job has not: each column of a row costs both sides.
+    CASE
+        WHEN (failures | interruptions | crashes | refusals | snoozes) = 0
+            AND max_failures = 20 AND max_interruptions IS NULL AND refused_reason IS NULL
+        THEN NULL
+        ELSE json_build_array(
+            failures, interruptions, crashes, refusals, snoozes, max_failures, max_interruptions,
+            refused_reason, refused_build
+        )
+    END AS past,
     EXISTS (
         SELECT FROM {schema}.job AS spent
         WHERE spent.queue = ANY ($2::text[]) AND spent.state = 'ready'

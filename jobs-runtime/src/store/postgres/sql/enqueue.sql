@@ -13,22 +13,24 @@ INSERT INTO {schema}.job (
 )
 SELECT
     new.queue, new.kind, new.version, new.min_reader, new.payload::json, new.headers::json,
-    new.priority, due.due_at_us,
-    CASE WHEN due.due_at_us <= clock.now_us THEN 'ready' ELSE 'scheduled' END,
+    new.priority,
+    coalesce(new.due_at, clock.now_us + least(new.due_in_us, 9223372036854775807 - clock.now_us)),
+    CASE
+        WHEN coalesce(new.due_at, clock.now_us) <= clock.now_us AND coalesce(new.due_in_us, 0) <= 0
+            THEN 'ready'
+        ELSE 'scheduled'
+    END,
     new.unique_key, new.max_failures, new.max_interruptions, new.build, clock.now_us
 FROM clock
-CROSS JOIN unnest(
-    $1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::smallint[],
-    $8::bigint[], $9::bigint[], $10::text[], $11::integer[], $12::integer[], $13::text[]
-) AS new (
-    queue, kind, version, min_reader, payload, headers, priority, due_in_us, due_at, unique_key,
-    max_failures, max_interruptions, build
-)
-CROSS JOIN LATERAL (
-    SELECT coalesce(
-        new.due_at, clock.now_us + least(new.due_in_us, 9223372036854775807 - clock.now_us)
-    ) AS due_at_us
-) AS due
+CROSS JOIN (
+    SELECT
+        unnest($1::text[]) AS queue, unnest($2::text[]) AS kind, unnest($3::text[]) AS version,
+        unnest($4::text[]) AS min_reader, unnest($5::text[]) AS payload,
+        unnest($6::text[]) AS headers, unnest($7::smallint[]) AS priority,
+        unnest($8::bigint[]) AS due_in_us, unnest($9::bigint[]) AS due_at,
+        unnest($10::text[]) AS unique_key, unnest($11::integer[]) AS max_failures,
+        unnest($12::integer[]) AS max_interruptions, unnest($13::text[]) AS build
+) AS new
 RETURNING
     id,
     (
