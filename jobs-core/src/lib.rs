@@ -3,6 +3,9 @@
 //! Payload crates depend on this crate alone: it has the derives and nothing that touches the
 //! outside. Workers depend on `jobs-runtime`, which re-exports all of it.
 
+// The derives write `::jobs_core::…`, also inside this crate and its tests.
+extern crate self as jobs_core;
+
 #[doc(hidden)]
 #[path = "private.rs"]
 pub mod __private;
