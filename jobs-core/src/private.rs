@@ -157,3 +157,7 @@ const fn is_same(left: &str, right: &str) -> bool {
     }
     true
 }
+
+#[cfg(all(test, feature = "derive"))]
+#[path = "private/tests.rs"]
+mod tests;
