@@ -211,7 +211,7 @@ pub enum EventKind {
     Crashed,
     /// A build gave the job back unread.
     Refused,
-    /// A person ended the job, or a newer twin superseded it.
+    /// A person ended the job, or a waiting twin superseded it.
     Cancelled,
     /// A person brought the job back.
     Redriven,

@@ -15,7 +15,7 @@ pub enum State {
     Succeeded,
     /// Settled as failed for good: a dead letter, with an error class.
     Dead,
-    /// Ended by a person, or superseded by a newer job with its unique key.
+    /// Ended by a person, or superseded by a waiting job with its unique key.
     Cancelled,
 }
 
@@ -28,7 +28,7 @@ impl State {
     pub const fn next(self) -> &'static [Self] {
         match self {
             Self::Scheduled => &[Self::Ready, Self::Cancelled],
-            Self::Ready => &[Self::Running, Self::Scheduled, Self::Cancelled],
+            Self::Ready => &[Self::Running, Self::Dead, Self::Cancelled],
             Self::Running => {
                 &[Self::Scheduled, Self::Ready, Self::Succeeded, Self::Dead, Self::Cancelled]
             }

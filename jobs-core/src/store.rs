@@ -38,6 +38,15 @@ use crate::version::{MinReader, Version};
 
 type Result<T, E = StoreError> = std::result::Result<T, E>;
 
+/// The class of a cancel that a person asked for.
+pub const CANCELLED: &str = "cancelled";
+/// The class of a job that another one with its unique key stands for.
+pub const SUPERSEDED: &str = "superseded";
+/// The class of a redrive.
+pub const REDRIVEN: &str = "redriven";
+/// The class of a job whose claim number can't grow any more.
+pub const EXHAUSTED: &str = "claim_numbers_exhausted";
+
 /// What producers and workers ask of a store.
 #[async_trait]
 pub trait Store: Send + Sync + fmt::Debug + 'static {
@@ -50,6 +59,9 @@ pub trait Store: Send + Sync + fmt::Debug + 'static {
     /// key waits (an earlier element of the same slice included). That job is then locked until the
     /// call's transaction ends, so that what the caller wrote before is seen by a run that starts
     /// after it.
+    ///
+    /// [`Due::Unchanged`](crate::Due::Unchanged) is at once. A job that is due already is ready, and
+    /// keeps the instant that it was due at.
     async fn enqueue(&self, jobs: &[NewJob]) -> Result<Vec<Enqueued>>;
 
     /// Opens the lease of a new worker.
@@ -67,19 +79,25 @@ pub trait Store: Send + Sync + fmt::Debug + 'static {
     /// Takes ready jobs under a worker's lease: the first of all heads in order of place, at most
     /// the claim's limit and at most each head's own. Locked rows are stepped over.
     ///
-    /// A queue that was paused before the claim started gives nothing.
+    /// A queue that was paused before the claim started gives nothing. A job whose claim number can't
+    /// grow any more is not claimed but ends dead as [`EXHAUSTED`], so that it stops no other.
     async fn claim(&self, claim: Claim<'_>) -> Result<Claimed>;
 
-    /// Writes how runs ended. Each element stands alone: applied where its fence holds.
+    /// Writes how runs ended. Each element stands alone: applied where its fence holds, so the second
+    /// of two equal ones is too late.
     ///
     /// Where a cancel of the run was requested, a state other than succeeded and dead is written as
-    /// cancelled. Where the state waits and a newer job of the same kind and unique key waits
-    /// already, it is written as cancelled with the class `superseded`: the newer one stands for
-    /// both.
+    /// cancelled, with an event of the class [`CANCELLED`] behind the settlement's own. Else, where
+    /// the state waits and another job of the same kind and unique key waits already, it is written
+    /// as cancelled with the error class [`SUPERSEDED`] and an event of that class: the one that
+    /// waits stands for both. The rest of the settlement is written as it is.
+    ///
+    /// An event is about the claim that its run had.
     async fn settle(&self, by: &Author, settlements: &[Settlement]) -> Result<Vec<Settled>>;
 
-    /// Saves checkpoints, each where its fence holds. A moved checkpoint resets the interruptions
-    /// and crashes, and the failures unless it says otherwise.
+    /// Saves checkpoints, each where its fence holds. A checkpoint that moved, in its text or its
+    /// versions, gets the next number and resets the interruptions and crashes, and the failures
+    /// unless it says otherwise; one that did not move changes nothing.
     async fn checkpoint(&self, saves: &[CheckpointSave]) -> Result<Vec<Standing>>;
 
     /// Asks whether runs still hold their claims. Writes nothing.
@@ -90,28 +108,32 @@ pub trait Store: Send + Sync + fmt::Debug + 'static {
     /// After a lost answer and after a transactional finish the row decides, not the caller.
     async fn reread(&self, fences: &[Fence]) -> Result<Vec<Row>>;
 
-    /// Makes scheduled jobs that are due ready, oldest first, at most `limit`.
+    /// Makes scheduled jobs that are due ready, in order of their due instants, which they keep; at
+    /// most `limit`. A pause does not hold it up.
     async fn promote(&self, limit: u32) -> Result<Promoted>;
 
     /// The routes of scheduled jobs that a build gave back unread.
     async fn refused_routes(&self) -> Result<Vec<Route>>;
 
-    /// Makes the refused jobs of these routes ready at once, at most `limit`; answers how many.
+    /// Makes the refused jobs of these routes that are scheduled ready, due now at the latest, at most
+    /// `limit`; answers how many. The refusal stays on the row until a settlement says otherwise.
     async fn recall(&self, routes: &[Route], limit: u32) -> Result<u32>;
 
     /// Takes back what ended workers hold: ends the leases that have expired, and settles as
-    /// crashed every run whose worker was taken back, closed, or is unknown.
+    /// crashed every run whose worker was taken back, closed, or is unknown, by the rules of
+    /// [`settle`](Self::settle).
     ///
     /// Each worker is taken back in one transaction with its runs; locked rows are left for the
     /// next sweep. Partial: at most `limit` jobs.
     async fn sweep(&self, sweep: &Sweep) -> Result<Swept>;
 
     /// Ends a worker's lease for good and, in the same transaction, gives back as interruptions
-    /// whatever the store still says it holds. Closing again gives nothing back.
+    /// whatever the store still says it holds, by the rules of [`settle`](Self::settle). Closing
+    /// again, or an unknown worker, gives nothing back.
     async fn close(&self, worker: WorkerId, by: &Author) -> Result<Vec<JobId>>;
 
-    /// Deletes finished jobs that are older than their retention, oldest first, at most `limit`;
-    /// answers how many.
+    /// Deletes finished jobs that ended longer ago than their retention, and all that belongs to
+    /// them, oldest first, at most `limit`; answers how many.
     async fn prune(&self, retention: Retention, limit: u32) -> Result<u32>;
 
     /// A signal that something may have become ready or due.
@@ -166,13 +188,15 @@ pub trait Inspect: Send + Sync {
 /// What people and tools may change. Nothing here claims, settles or decodes.
 #[async_trait]
 pub trait Operate: Send + Sync {
-    /// Ends waiting jobs as cancelled and asks for the cancel of running ones.
+    /// Ends waiting jobs as cancelled, with an event of the class [`CANCELLED`], and asks for the
+    /// cancel of running ones, which their settlement answers.
     async fn cancel(&self, jobs: &[JobId]) -> Result<Vec<Cancelled>>;
 
-    /// Makes dead and cancelled jobs ready again.
+    /// Makes dead and cancelled jobs ready again, due now, with an event of the class [`REDRIVEN`].
+    /// Claim number, latest error and history stay.
     async fn redrive(&self, jobs: &[JobId], redrive: Redrive) -> Result<Vec<Redriven>>;
 
-    /// Makes scheduled jobs ready; answers which ones it found scheduled.
+    /// Makes scheduled jobs ready, due now at the latest; answers which ones it found scheduled.
     async fn run_now(&self, jobs: &[JobId]) -> Result<Vec<bool>>;
 
     /// Stops claims from a queue; binds every claim that starts after it returns. Pausing again

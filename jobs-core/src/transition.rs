@@ -3,7 +3,7 @@
 //! 1. A failure is the handler's, an interruption the infrastructure's; neither pays for the other.
 //! 2. Counters only grow here, and stop at [`COUNTER_MAX`]; resets belong to checkpoints.
 //! 3. A settlement is flat and complete: a store writes it where the fence holds, and decides
-//!    nothing but a person's cancel and a newer twin.
+//!    nothing but a person's cancel and a waiting twin.
 
 use std::time::Duration;
 
