@@ -12,7 +12,7 @@ use crate::clock::SystemClock;
 use crate::enqueue::Enqueue;
 use crate::error::{Error, ErrorKind};
 use crate::random::OsRandom;
-use crate::store::{Backend, unknown_scheme};
+use crate::store::{Backend, StoreDatabase, unknown_scheme};
 
 /// A handle on a job store. Cheap to clone; all clones share the connections.
 #[derive(Clone)]
@@ -76,6 +76,20 @@ impl Jobs {
         jobs: impl IntoIterator<Item = J>,
     ) -> Enqueue<'_, Vec<Enqueued>> {
         Enqueue::new(self, jobs)
+    }
+
+    /// Opens a transaction on the database that the jobs are in, for rows of the application that
+    /// commit together with jobs: `jobs.begin::<sqlx::Sqlite>()`.
+    ///
+    /// On SQLite it is `BEGIN IMMEDIATE` and everyone else's writes wait for its end, so keep it
+    /// short; a call of this client that is not passed the transaction waits for it too, and fails
+    /// when it would wait for ever. Dropping it rolls it back.
+    ///
+    /// # Errors
+    /// [`WrongTransaction`](ErrorKind::WrongTransaction) when the jobs are in another database; a
+    /// [`Store`](ErrorKind::Store) error.
+    pub async fn begin<DB: StoreDatabase>(&self) -> Result<sqlx::Transaction<'static, DB>, Error> {
+        DB::begin(self).await
     }
 
     /// Reads a job and where it is in its life; `None` when there is none with this id.
@@ -154,6 +168,18 @@ impl Jobs {
     }
 }
 
+impl Settings {
+    #[cfg(feature = "sqlite")]
+    fn sqlite(&self) -> crate::store::sqlite::SqliteOptions {
+        crate::store::sqlite::SqliteOptions::new(self.clock.clone(), self.random.clone())
+    }
+
+    #[cfg(feature = "postgres")]
+    fn postgres(&self) -> crate::store::postgres::PostgresOptions {
+        crate::store::postgres::PostgresOptions::new(self.random.clone())
+    }
+}
+
 impl fmt::Debug for Jobs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Jobs").field("store", &self.store().id().0).finish_non_exhaustive()
@@ -215,6 +241,29 @@ impl JobsBuilder {
             _ => return Err(unknown_scheme(url).into()),
         };
         Ok(Jobs::new(backend, settings))
+    }
+
+    /// Uses a pool of the application's own; the file must not be in memory.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    #[cfg(feature = "sqlite")]
+    pub async fn from_sqlite(self, pool: &sqlx::SqlitePool) -> Result<Jobs, Error> {
+        let settings = self.checked()?;
+        let store = crate::store::sqlite::SqliteStore::from_pool(pool, settings.sqlite()).await?;
+        Ok(Jobs::new(Backend::Sqlite(store), settings))
+    }
+
+    /// Uses a pool of the application's own.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    #[cfg(feature = "postgres")]
+    pub async fn from_postgres(self, pool: sqlx::PgPool) -> Result<Jobs, Error> {
+        let settings = self.checked()?;
+        let options = settings.postgres();
+        let store = crate::store::postgres::PostgresStore::from_pool(pool, options).await?;
+        Ok(Jobs::new(Backend::Postgres(store), settings))
     }
 
     fn checked(self) -> Result<Settings, Error> {

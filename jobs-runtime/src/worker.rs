@@ -171,7 +171,8 @@ impl<S: Clone + Send + Sync + 'static> Worker<S> {
         let (stops, stopped) = mpsc::unbounded_channel();
         let tell = async move {
             stop.await;
-            drop(stops.send(()));
+            // Nobody listens any more when the worker failed to start.
+            let _ = stops.send(());
             std::future::pending::<()>().await;
         };
         tokio::select! {

@@ -17,12 +17,27 @@
 //! [`model::compare`] goes further: it does the same random things to a subject and to the memory
 //! store, and compares all answers.
 
+mod checkpoints;
 mod claims;
+mod drops;
+mod due;
 mod enqueue;
 mod fences;
+mod history;
+mod hostile;
+mod inspect;
 mod leases;
+pub mod model;
+mod operate;
+mod races;
+mod routes;
 mod scene;
+mod settle;
 mod subject;
+mod sweep;
+mod transactions;
+mod unique;
+mod wake;
 
 use std::pin::Pin;
 use std::time::Duration;
@@ -50,7 +65,8 @@ pub trait Subject: Send + Sync {
 
     /// Lets time pass for due times, leases and retention.
     ///
-    /// A store that judges by a clock of its own moves its stored instants back instead.
+    /// A store that judges by a clock of its own moves its stored instants back instead; so no check
+    /// compares an instant from before with one from after.
     async fn advance(&self, span: Duration);
 
     /// Inserts a ready row as another language would: plain SQL, no checks but the schema's own.
@@ -141,6 +157,12 @@ checks! { $
         nothing_is_claimed_under_a_worker_taken_back
         nothing_is_claimed_under_an_unknown_worker
         two_claims_at_once_never_take_the_same_job;
+    routes:
+        each_ready_route_is_listed_once
+        only_ready_jobs_have_routes
+        a_paused_queue_has_no_routes
+        many_routes_are_all_listed_and_claimed
+        routes_are_derived_alike_from_any_text;
     fences:
         another_claim_number_writes_nothing
         a_run_that_was_settled_writes_nothing
@@ -158,6 +180,33 @@ checks! { $
         the_row_says_what_became_of_a_run
         the_row_of_a_swept_run_says_that_it_was_taken
         the_row_of_a_run_has_its_counters_as_stored;
+    settle:
+        every_outcome_is_written_as_its_transition_says
+        an_unchanged_due_keeps_the_place_and_a_wait_moves_it
+        a_wait_is_kept
+        an_instant_is_kept_exactly
+        a_wait_beyond_the_end_of_time_stops_nothing
+        a_later_success_keeps_the_latest_failure_for_people
+        a_refusal_stands_on_the_row_until_a_run_says_otherwise
+        failures_grow_from_run_to_run_until_the_budget_is_spent
+        the_largest_counters_are_kept
+        error_texts_are_kept_exactly
+        an_error_with_nul_is_cleaned_and_the_failure_counts
+        a_cancel_wins_over_all_but_success_and_death
+        a_cancel_is_for_one_run_only
+        one_batch_answers_in_its_own_order
+        forty_thousand_snoozes_are_counted_and_spend_nothing
+        a_settled_job_waits_beside_the_scheduled_ones;
+    checkpoints:
+        the_next_run_resumes_from_the_checkpoint
+        every_move_gets_the_next_number
+        a_move_resets_failures_interruptions_and_crashes
+        a_strict_move_keeps_the_failures
+        a_checkpoint_that_did_not_move_resets_nothing
+        a_checkpoint_outlives_crash_close_and_death
+        a_stale_checkpoint_does_not_replace_a_newer_one
+        two_saves_of_one_run_in_a_call_are_kept_in_order
+        a_checkpoint_writes_no_event_and_keeps_the_place;
     leases:
         every_registration_is_another_worker
         a_renewed_lease_does_not_expire
@@ -170,6 +219,28 @@ checks! { $
         a_heartbeat_hears_what_its_worker_holds
         the_workers_are_listed_newest_first
         a_lease_ends_once;
+    sweep:
+        an_expired_worker_loses_its_runs_as_crashes
+        a_crashed_run_keeps_its_place
+        a_sweep_touches_no_live_worker
+        a_sweep_at_the_start_touches_no_fresh_claim
+        a_grace_spares_leases_that_ended_lately
+        a_second_sweep_takes_nothing
+        two_sweeps_at_once_take_each_run_once
+        a_sweep_takes_at_most_its_limit
+        a_run_held_by_nobody_is_taken_back_at_once
+        a_held_run_that_lost_its_holder_is_taken_back
+        crashes_in_a_row_back_off_and_end_dead
+        a_sweep_judges_by_the_counters_and_the_budget_on_the_row
+        a_cancelled_run_is_not_brought_back_by_a_sweep
+        a_sweep_is_signed_by_its_author
+        draws_spread_the_waits_of_a_sweep
+        closing_gives_back_as_interruptions
+        closing_again_gives_nothing_back
+        closing_a_worker_taken_back_gives_nothing_back
+        closing_an_unknown_worker_gives_nothing_back
+        a_cancelled_run_is_not_brought_back_by_closing
+        a_run_settled_while_its_lease_is_swept_is_written_once;
     enqueue:
         jobs_get_growing_ids_in_order
         a_job_is_stored_as_it_was_given
@@ -179,4 +250,127 @@ checks! { $
         a_hundred_thousand_jobs_are_stored_in_one_call
         calls_with_nothing_do_nothing
         a_limit_of_nothing_is_nothing;
+    due:
+        a_scheduled_job_becomes_ready_when_it_is_due
+        the_oldest_are_promoted_first
+        a_promotion_says_when_to_come_again
+        a_pause_does_not_hold_promotion_up
+        a_promoted_job_stands_where_it_fell_due
+        promotion_touches_only_scheduled_jobs
+        the_routes_of_refused_jobs_are_listed
+        refused_jobs_of_a_route_are_called_back_at_once
+        a_recall_keeps_to_its_limit
+        a_recalled_job_stands_before_what_comes_after_it
+        a_refused_job_comes_back_by_itself;
+    unique:
+        a_waiting_twin_is_already_there
+        an_earlier_element_of_the_same_call_is_already_there
+        a_key_binds_its_kind_over_all_queues
+        keys_are_compared_byte_by_byte
+        jobs_without_a_key_have_no_twin
+        a_running_or_finished_job_does_not_bind_its_key
+        a_waiting_twin_supersedes_every_outcome_that_would_wait
+        a_cancel_goes_before_a_twin
+        a_swept_run_is_superseded_by_its_twin
+        a_run_of_a_closed_worker_is_superseded_by_its_twin
+        the_one_that_waits_stands_for_a_newer_one_too
+        of_twins_settled_in_one_call_one_waits
+        of_twins_swept_in_one_call_one_waits
+        a_redrive_is_refused_while_a_twin_waits
+        a_redriven_job_binds_its_key_again
+        promotion_recall_and_run_now_never_meet_a_twin
+        a_cancelled_job_frees_its_key
+        of_twins_enqueued_at_once_one_is_added
+        a_twin_answered_in_a_transaction_starts_after_its_commit
+        an_enqueue_beside_a_claim_leaves_a_run_that_starts_after_it
+        the_longest_key_is_kept;
+    transactions:
+        a_commit_makes_all_of_it_visible
+        a_rollback_leaves_nothing
+        a_dropped_transaction_leaves_nothing
+        an_empty_transaction_changes_nothing
+        a_hundred_thousand_jobs_are_undone_together
+        a_hundred_thousand_jobs_are_committed_together
+        a_key_binds_within_and_across_a_transaction
+        an_enqueue_waits_for_a_twin_in_an_open_transaction
+        a_run_that_lost_its_claim_finishes_in_no_transaction
+        a_run_finishes_once_in_a_transaction
+        a_finish_tells_of_a_cancel_and_stands
+        a_finish_keeps_counters_and_clears_the_refusal
+        a_checkpoint_in_a_transaction_moves_and_resets_alike
+        a_finish_that_commits_beside_a_sweep_stands
+        a_finish_rolled_back_beside_a_sweep_is_taken_back
+        a_finish_that_commits_beside_a_close_stands
+        a_finish_that_commits_beside_a_settlement_stands
+        a_finish_rolled_back_beside_a_settlement_gives_way
+        a_locked_run_stops_no_settlement_beside_it
+        a_reread_waits_for_the_end_of_a_finish
+        a_cancel_beside_a_finish_changes_nothing_of_it
+        a_claim_does_not_see_what_is_not_committed;
+    operate:
+        a_cancel_ends_waiting_jobs_and_asks_running_ones
+        a_cancel_may_be_asked_again
+        a_cancelled_job_is_not_claimed_or_promoted
+        a_redrive_brings_back_what_is_dead_or_cancelled
+        a_redrive_keeps_the_claim_number_and_the_payload
+        a_redrive_keeps_or_forgets_as_asked
+        a_redriven_job_stands_behind_those_that_wait
+        a_scheduled_job_is_run_now
+        a_paused_queue_gives_nothing
+        a_pause_lets_runs_go_on_and_jobs_come_in
+        pausing_again_keeps_the_first_reason
+        each_finished_state_has_its_own_retention
+        the_oldest_are_pruned_first
+        a_pruned_job_is_missing_everywhere
+        the_longest_retention_keeps_everything;
+    history:
+        a_clean_success_writes_no_event
+        a_life_is_told_in_order
+        the_newest_events_of_each_job_are_kept
+        an_event_names_its_author
+        every_kind_of_event_is_kept
+        a_job_that_does_not_exist_has_no_history;
+    inspect:
+        a_job_that_does_not_exist_is_none
+        jobs_are_listed_page_by_page
+        a_listing_keeps_to_its_filter
+        jobs_are_counted_by_queue_kind_version_and_state
+        a_fresh_store_is_empty;
+    hostile:
+        a_payload_is_kept_to_the_byte
+        a_planted_payload_is_kept_to_the_byte
+        a_payload_of_a_mebibyte_is_kept
+        deep_json_is_not_looked_into
+        queue_names_are_any_text_and_never_alike
+        a_row_with_any_kind_and_version_runs_its_course
+        a_row_with_full_counters_stops_no_other
+        a_run_with_full_counters_is_taken_back
+        full_counters_stay_full
+        one_bad_job_in_a_batch_stops_no_other
+        the_longest_manifest_and_names_are_kept;
+    races:
+        of_two_settlements_at_once_one_is_written
+        a_checkpoint_beside_a_settlement_is_written_before_it_or_not_at_all
+        a_claim_beside_its_workers_end_leaves_no_run
+        a_claim_beside_the_taking_back_of_its_worker_leaves_no_run
+        a_cancel_beside_a_claim_is_heard_of_or_comes_first
+        two_promotions_at_once_make_each_job_ready_once
+        a_job_is_run_now_and_promoted_once
+        of_two_redrives_at_once_one_brings_back
+        of_twins_that_come_at_once_one_waits
+        a_twin_that_comes_beside_a_retry_leaves_one_that_waits
+        two_prunes_at_once_count_each_job_once
+        a_crowd_runs_every_job_once;
+    drops:
+        a_dropped_enqueue_stores_all_or_none
+        a_dropped_begin_leaves_no_transaction_open
+        a_dropped_write_within_a_transaction_goes_with_it
+        a_dropped_commit_happens_whole_or_not_at_all
+        a_dropped_settlement_is_told_by_the_row
+        a_dropped_claim_is_known_to_the_store
+        a_dropped_close_happens_whole_or_not_at_all
+        a_dropped_heartbeat_can_be_asked_again;
+    wake:
+        a_wake_hears_of_enqueued_jobs
+        a_dropped_wait_loses_no_change;
 }

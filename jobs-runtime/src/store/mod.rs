@@ -8,10 +8,12 @@ pub mod postgres;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
 
+pub use jobs_core::store::*;
+
 use jobs_core::store::memory::MemoryStore;
-use jobs_core::store::{CheckpointSave, Enqueued, Inspect, Operate, Standing, Store};
 use jobs_core::{Fence, NewJob, StoreError};
 
+use crate::client::Jobs;
 use crate::error::{Error, ErrorKind};
 
 /// The store that a client was opened on.
@@ -51,7 +53,15 @@ pub trait UserTransaction: Send + sealed::Sealed {
 }
 
 mod sealed {
+    use super::{Error, Jobs};
+
     pub trait Sealed {}
+
+    pub trait SealedDatabase: sqlx::Database {
+        fn begin(
+            jobs: &Jobs,
+        ) -> impl Future<Output = Result<sqlx::Transaction<'static, Self>, Error>> + Send;
+    }
 }
 
 #[cfg(feature = "sqlite")]
@@ -72,6 +82,46 @@ impl UserTransaction for sqlx::Transaction<'_, sqlx::Postgres> {
     fn connection(&mut self) -> TransactionConnection<'_> {
         TransactionConnection::Postgres(self)
     }
+}
+
+/// A database that jobs can be kept in: `sqlx::Sqlite` or `sqlx::Postgres`.
+#[diagnostic::on_unimplemented(
+    message = "jobs are not kept in `{Self}`",
+    label = "expected `sqlx::Sqlite` or `sqlx::Postgres`",
+    note = "the database's feature of jobs-runtime must be on: `sqlite` (the default) or `postgres`"
+)]
+pub trait StoreDatabase: sqlx::Database + sealed::SealedDatabase {}
+
+#[cfg(feature = "sqlite")]
+impl StoreDatabase for sqlx::Sqlite {}
+
+#[cfg(feature = "sqlite")]
+impl sealed::SealedDatabase for sqlx::Sqlite {
+    async fn begin(jobs: &Jobs) -> Result<sqlx::Transaction<'static, Self>, Error> {
+        let Backend::Sqlite(store) = jobs.backend() else {
+            return Err(elsewhere(jobs.backend(), "SQLite file"));
+        };
+        Ok(store.begin().await?)
+    }
+}
+
+#[cfg(feature = "postgres")]
+impl StoreDatabase for sqlx::Postgres {}
+
+#[cfg(feature = "postgres")]
+impl sealed::SealedDatabase for sqlx::Postgres {
+    async fn begin(jobs: &Jobs) -> Result<sqlx::Transaction<'static, Self>, Error> {
+        let Backend::Postgres(store) = jobs.backend() else {
+            return Err(elsewhere(jobs.backend(), "PostgreSQL server"));
+        };
+        Ok(store.begin().await?)
+    }
+}
+
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+fn elsewhere(backend: &Backend, wanted: &str) -> Error {
+    let what = format!("there is no {wanted}: the jobs are kept {}", backend.name());
+    Error::new(ErrorKind::WrongTransaction, what)
 }
 
 /// Sends a call to the store that a transaction belongs to.

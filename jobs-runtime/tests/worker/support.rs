@@ -36,6 +36,32 @@ pub(crate) fn act(how: &str) -> Act {
     Act { how: how.to_owned() }
 }
 
+/// A client on a fresh store, whose files go when it is dropped.
+pub(crate) struct Fresh {
+    jobs: Jobs,
+    _folder: tempfile::TempDir,
+}
+
+impl std::ops::Deref for Fresh {
+    type Target = Jobs;
+
+    fn deref(&self) -> &Jobs {
+        &self.jobs
+    }
+}
+
+/// One fresh client per embedded store.
+pub(crate) async fn open() -> Vec<Fresh> {
+    let mut all = Vec::new();
+    for scheme in ["memory:", "sqlite://"] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let url = format!("{scheme}{}", folder.path().join("jobs.db").display());
+        let jobs = Jobs::open(&url).await.expect("the store opens");
+        all.push(Fresh { jobs, _folder: folder });
+    }
+    all
+}
+
 /// A worker that runs in the background until it is told to stop.
 pub(crate) struct Running {
     stop: oneshot::Sender<()>,

@@ -1,5 +1,6 @@
 //! What most checks begin with: a store, a worker, and short words for what they do.
 
+use std::task::Poll;
 use std::time::Duration;
 
 use super::super::{
@@ -271,4 +272,20 @@ pub(super) fn moved(fence: Fence, by: i64) -> Fence {
 
 pub(super) fn ids(jobs: &[ClaimedJob]) -> Vec<JobId> {
     jobs.iter().map(|job| job.fence.job).collect()
+}
+
+/// Lets other futures of the same task go on so many times.
+pub(super) async fn yield_often(times: u32) {
+    for _ in 0..times {
+        let mut has_yielded = false;
+        std::future::poll_fn(|cx| {
+            if has_yielded {
+                return Poll::Ready(());
+            }
+            has_yielded = true;
+            cx.waker().wake_by_ref();
+            Poll::Pending
+        })
+        .await;
+    }
 }
