@@ -1,0 +1,84 @@
+//! Renewing a lease, on a connection of its own.
+
+use async_trait::async_trait;
+use jobs_core::WorkerId;
+use jobs_core::store::{Heartbeat, Held, Phase, Renewed};
+use sqlx::query::Query;
+use sqlx::sqlite::{SqliteArguments, SqliteRow};
+use sqlx::{Sqlite, SqliteConnection};
+
+use super::connect::Connect;
+use super::error::{During, Result, is_busy};
+use super::lease::Observer;
+use super::row::Columns;
+use super::sql;
+use super::turn::Turn;
+
+/// What a worker's heartbeat speaks through. A renewal is one statement and so one transaction; a
+/// dropped one happens or does not.
+#[derive(Debug)]
+pub(super) struct Beat {
+    connect: Connect,
+    connection: Option<SqliteConnection>,
+    turn: Turn,
+    observer: Observer,
+}
+
+impl Beat {
+    pub(super) async fn open(connect: Connect, turn: Turn, observer: Observer) -> Result<Self> {
+        let connection = Some(connect.writing().await?);
+        Ok(Self { connect, connection, turn, observer })
+    }
+}
+
+#[async_trait]
+impl Heartbeat for Beat {
+    async fn renew(&mut self, worker: WorkerId, phase: Phase) -> Result<Renewed> {
+        const DOING: &str = "renewing a lease";
+        let rows = self.ask(DOING, |now| {
+            sqlx::query(sql::RENEW).bind(worker.0).bind(phase.as_str()).bind(now)
+        });
+        let rows = rows.await?;
+        let Some(row) = rows.first() else { return Ok(Renewed::Ended) };
+        let renewals = Columns::new(row).number().during(DOING)?;
+        self.observer.renewals.see(worker, renewals, self.observer.clock.elapsed());
+        Ok(Renewed::Renewed)
+    }
+
+    async fn held(&mut self, worker: WorkerId) -> Result<Vec<Held>> {
+        const DOING: &str = "reading the runs of a worker";
+        let rows = self.ask(DOING, |_| sqlx::query(sql::HELD).bind(worker.0)).await?;
+        let held = |row: &SqliteRow| {
+            let mut columns = Columns::new(row);
+            Ok(Held { fence: columns.fence()?, is_cancel_requested: columns.flag()? })
+        };
+        rows.iter().map(held).collect::<Result<_, _>>().during(DOING)
+    }
+}
+
+impl Beat {
+    /// Runs one statement to its end, so that its transaction has ended before the answer. A
+    /// connection that failed, or whose call was dropped, is not used again.
+    async fn ask(
+        &mut self,
+        doing: &str,
+        statement: impl Fn(i64) -> Query<'static, Sqlite, SqliteArguments>,
+    ) -> Result<Vec<SqliteRow>> {
+        let mut connection = match self.connection.take() {
+            Some(connection) => connection,
+            None => self.connect.writing().await?,
+        };
+        let mut patience = self.turn.patience(doing);
+        loop {
+            let now = self.observer.clock.now().as_micros();
+            match statement(now).fetch_all(&mut connection).await {
+                Err(error) if is_busy(&error) => patience.wait().await?,
+                rows => {
+                    let rows = rows.during(doing)?;
+                    self.connection = Some(connection);
+                    return Ok(rows);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,281 @@
+//! How leases begin and end.
+//!
+//! Nobody's clock is compared with another's. A worker is dead when the operating system has freed
+//! its lock file, or when one observer has seen its renewal number stand still for a whole lease on
+//! its own clock, while that observer could get the write lock: a time in which it could not, nobody
+//! could renew either, so that time does not count.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use jobs_core::store::{Author, NewWorker, Settled, Sweep, Swept};
+use jobs_core::{
+    Clock, Ending, Interruption, JobId, Ladder, Random, Run, SeededRandom, Timestamp, WorkerId,
+    micros, transition,
+};
+use sqlx::SqliteConnection;
+use sqlx::sqlite::SqliteRow;
+
+use super::alive::{Life, LockFile, LockFiles};
+use super::error::{During, Result};
+use super::row::Columns;
+use super::settle::{Claims, settle};
+use super::sql;
+use super::writer::Write;
+
+/// What this process has seen of the renewals of workers.
+#[derive(Debug, Default)]
+pub(super) struct Renewals(Mutex<HashMap<WorkerId, Seen>>);
+
+#[derive(Debug, Clone, Copy)]
+struct Seen {
+    renewals: i64,
+    since: Duration,
+}
+
+impl Renewals {
+    /// Notes a worker's renewal number; answers for how long it has been the same.
+    pub(super) fn see(&self, worker: WorkerId, renewals: i64, elapsed: Duration) -> Duration {
+        let mut seen = self.seen();
+        let now = Seen { renewals, since: elapsed };
+        let last = seen.entry(worker).or_insert(now);
+        if last.renewals != renewals {
+            *last = now;
+        }
+        elapsed.saturating_sub(last.since)
+    }
+
+    /// Leaves a time out of account in which nobody could renew.
+    fn skip(&self, waited: Duration) {
+        self.seen().values_mut().for_each(|seen| seen.since = seen.since.saturating_add(waited));
+    }
+
+    fn forget(&self, worker: WorkerId) {
+        self.seen().remove(&worker);
+    }
+
+    fn seen(&self) -> MutexGuard<'_, HashMap<WorkerId, Seen>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What tells the living from the dead.
+#[derive(Debug, Clone)]
+pub(super) struct Observer {
+    pub(super) files: Arc<LockFiles>,
+    pub(super) renewals: Arc<Renewals>,
+    pub(super) clock: Arc<dyn Clock>,
+}
+
+/// A worker to be registered; its lock file is held already.
+pub(super) struct Register {
+    worker: NewWorker,
+    file: Option<LockFile>,
+    observer: Observer,
+}
+
+impl Register {
+    pub(super) fn new(worker: &NewWorker, file: LockFile, observer: Observer) -> Self {
+        Self { worker: worker.clone(), file: Some(file), observer }
+    }
+}
+
+#[async_trait]
+impl Write for Register {
+    type Answer = WorkerId;
+
+    async fn run(&mut self, tx: &mut SqliteConnection, now: Timestamp) -> Result<WorkerId> {
+        let NewWorker { name, build, manifest, lease } = &self.worker;
+        let id = sqlx::query_scalar(sql::REGISTER)
+            .bind(name.as_str())
+            .bind(build.as_str())
+            .bind(manifest.as_str())
+            .bind(self.file.as_ref().map(LockFile::name))
+            .bind(micros(lease.length()))
+            .bind(now.as_micros())
+            .fetch_one(tx);
+        id.await.map(WorkerId).during("registering a worker")
+    }
+
+    fn wakes(&self, _: &WorkerId) -> bool {
+        false
+    }
+
+    fn committed(&mut self, id: &WorkerId) {
+        self.observer.renewals.see(*id, 0, self.observer.clock.elapsed());
+        if let Some(file) = self.file.take() {
+            self.observer.files.hold(*id, file);
+        }
+    }
+}
+
+impl Drop for Register {
+    /// A worker that was not registered leaves no file.
+    fn drop(&mut self) {
+        if let Some(file) = self.file.take() {
+            file.remove();
+        }
+    }
+}
+
+/// A sweep to be made.
+pub(super) struct TakeBack {
+    sweep: Sweep,
+    asked_at: Duration,
+    observer: Observer,
+    /// The files of dead workers, locked so that nobody else judges them meanwhile.
+    files: Vec<LockFile>,
+}
+
+impl TakeBack {
+    pub(super) fn new(sweep: &Sweep, observer: Observer) -> Self {
+        let asked_at = observer.clock.elapsed();
+        Self { sweep: sweep.clone(), asked_at, observer, files: Vec::new() }
+    }
+
+    /// Whether a worker is dead, under the write lock.
+    fn is_dead(&mut self, worker: &Open) -> bool {
+        let Observer { files, renewals, clock } = &self.observer;
+        let unchanged = renewals.see(worker.id, worker.renewals, clock.elapsed());
+        match files.life(&worker.lock_file) {
+            Life::Ended(file) => {
+                self.files.push(file);
+                true
+            }
+            Life::Alive | Life::Unknown => {
+                unchanged >= worker.lease.saturating_add(self.sweep.grace)
+            }
+        }
+    }
+}
+
+struct Open {
+    id: WorkerId,
+    lock_file: String,
+    lease: Duration,
+    renewals: i64,
+}
+
+fn open(row: &SqliteRow) -> Result<Open, sqlx::Error> {
+    let mut columns = Columns::new(row);
+    Ok(Open {
+        id: WorkerId(columns.number()?),
+        lock_file: columns.text()?,
+        lease: Duration::from_micros(columns.number()?.max(0).unsigned_abs()),
+        renewals: columns.number()?,
+    })
+}
+
+#[async_trait]
+impl Write for TakeBack {
+    type Answer = Swept;
+
+    async fn run(&mut self, tx: &mut SqliteConnection, now: Timestamp) -> Result<Swept> {
+        const DOING: &str = "sweeping";
+        let elapsed = self.observer.clock.elapsed();
+        self.observer.renewals.skip(elapsed.saturating_sub(self.asked_at));
+        self.asked_at = elapsed;
+        self.files.clear();
+        let rows = sqlx::query(sql::OPEN_WORKERS).fetch_all(&mut *tx).await.during(DOING)?;
+        let open = rows.iter().map(open).collect::<Result<Vec<_>, _>>().during(DOING)?;
+        let mut workers = Vec::new();
+        for worker in open.iter().filter(|worker| self.is_dead(worker)) {
+            let end = sqlx::query(sql::TAKE_BACK).bind(worker.id.0).bind(worker.renewals);
+            end.bind(now.as_micros()).execute(&mut *tx).await.during(DOING)?;
+            workers.push(worker.id);
+        }
+        let lost = sqlx::query(sql::LOST_RUNS).bind(self.sweep.limit).fetch_all(&mut *tx);
+        let lost = lost.await.during(DOING)?;
+        let Sweep { by, draw, .. } = &self.sweep;
+        let jobs = give_back(tx, now, by, &lost, &Ending::Crashed, *draw).await?;
+        Ok(Swept { workers, jobs })
+    }
+
+    fn wakes(&self, swept: &Swept) -> bool {
+        !swept.jobs.is_empty()
+    }
+
+    fn committed(&mut self, swept: &Swept) {
+        self.files.drain(..).for_each(LockFile::remove);
+        for worker in &swept.workers {
+            self.observer.files.release(*worker);
+            self.observer.renewals.forget(*worker);
+        }
+    }
+}
+
+/// A worker to be closed.
+pub(super) struct Close {
+    worker: WorkerId,
+    by: Author,
+    draw: u64,
+    observer: Observer,
+}
+
+impl Close {
+    pub(super) fn new(worker: WorkerId, by: &Author, draw: u64, observer: Observer) -> Self {
+        Self { worker, by: by.clone(), draw, observer }
+    }
+}
+
+#[async_trait]
+impl Write for Close {
+    type Answer = Vec<JobId>;
+
+    async fn run(&mut self, tx: &mut SqliteConnection, now: Timestamp) -> Result<Vec<JobId>> {
+        const DOING: &str = "closing a worker";
+        let close = sqlx::query(sql::CLOSE).bind(self.worker.0).bind(now.as_micros());
+        if close.execute(&mut *tx).await.during(DOING)?.rows_affected() == 0 {
+            return Ok(Vec::new());
+        }
+        let held = sqlx::query(sql::HELD_RUNS).bind(self.worker.0).fetch_all(&mut *tx);
+        let held = held.await.during(DOING)?;
+        let ending = Ending::Interrupted(Interruption::GivenUp);
+        let given = give_back(tx, now, &self.by, &held, &ending, self.draw).await?;
+        Ok(given.into_iter().map(|(id, _)| id).collect())
+    }
+
+    fn wakes(&self, given: &Vec<JobId>) -> bool {
+        !given.is_empty()
+    }
+
+    fn committed(&mut self, _: &Vec<JobId>) {
+        self.observer.files.release(self.worker);
+        self.observer.renewals.forget(self.worker);
+    }
+}
+
+/// Takes runs back: their claim numbers advance.
+async fn give_back(
+    tx: &mut SqliteConnection,
+    now: Timestamp,
+    by: &Author,
+    runs: &[SqliteRow],
+    ending: &Ending,
+    draw: u64,
+) -> Result<Vec<(JobId, jobs_core::State)>> {
+    let runs = runs.iter().map(run).collect::<Result<Vec<_>, _>>().during("taking runs back")?;
+    let settlement = |run: &Run| {
+        let own_draw = SeededRandom::new(draw ^ run.fence.job.0.unsigned_abs()).draw();
+        transition(run, ending, &Ladder::default(), own_draw)
+    };
+    let settlements: Vec<_> = runs.iter().map(settlement).collect();
+    let settled = settle(tx, now, by, &settlements, Claims::Advance).await?;
+    let given = runs.iter().zip(settled).filter_map(|(run, settled)| match settled {
+        Settled::Applied(state) => Some((run.fence.job, state)),
+        Settled::LeaseLost => None,
+    });
+    Ok(given.collect())
+}
+
+fn run(row: &SqliteRow) -> Result<Run, sqlx::Error> {
+    let mut columns = Columns::new(row);
+    Ok(Run {
+        fence: columns.fence()?,
+        counters: columns.counters()?,
+        budget: columns.budget()?,
+        refused: columns.refused()?,
+    })
+}

@@ -1,0 +1,26 @@
+-- Takes the first ready jobs of one head in order of place, under a worker's open lease: what
+-- claim.sql does, for the most frequent case in a third of the time.
+-- ?1 worker, ?2 now in microseconds, ?3 queue, ?4 route, ?5 after place, ?6 after id, ?7 limit.
+UPDATE jobs_job
+SET state = 'running', claim_number = claim_number + 1, worker_id = ?1, claimed_at_us = ?2
+WHERE id IN (
+    SELECT id FROM jobs_job
+    WHERE state = 'ready' AND queue = ?3 AND route = ?4 AND (place, id) > (?5, ?6)
+        AND ?3 NOT IN (SELECT queue FROM jobs_pause)
+        AND EXISTS (SELECT 1 FROM jobs_worker WHERE id = ?1 AND ended_at_us IS NULL)
+    ORDER BY place, id
+    LIMIT ?7
+) AND claim_number < 9223372036854775807
+RETURNING
+    id, claim_number, queue, place, kind, version, min_reader, payload, headers, enqueued_at_us,
+    due_at_us, checkpoints,
+    -- One column for what a fresh job has not: each column of a row costs the driver a copy.
+    CASE
+        WHEN (failures | interruptions | crashes | refusals | snoozes) = 0
+            AND max_failures = 20 AND max_interruptions IS NULL AND refused_reason IS NULL
+        THEN NULL
+        ELSE json_array(
+            failures, interruptions, crashes, refusals, snoozes, max_failures, max_interruptions,
+            refused_reason, refused_build
+        )
+    END AS past

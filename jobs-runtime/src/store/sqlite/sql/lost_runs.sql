@@ -1,0 +1,13 @@
+-- The runs whose worker was taken back, closed, or is unknown, in order of job.
+-- ?1 limit.
+SELECT
+    job.id, job.claim_number, job.failures, job.interruptions, job.crashes, job.refusals,
+    job.snoozes, job.max_failures, job.max_interruptions, job.refused_reason, job.refused_build
+FROM jobs_job AS job
+WHERE job.state = 'running'
+    AND NOT EXISTS (
+        SELECT 1 FROM jobs_worker AS worker
+        WHERE worker.id = job.worker_id AND worker.ended_at_us IS NULL
+    )
+ORDER BY job.id
+LIMIT ?1

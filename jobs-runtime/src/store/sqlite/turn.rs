@@ -1,0 +1,176 @@
+//! Taking the write lock of a file that several processes write.
+//!
+//! 1. No caller ever sees `busy` because others write; only a transaction that stays open for longer
+//!    than the stated bounds fails a write, and the error says who holds it.
+//! 2. Who waits is seen: a writer that has work without end gives way after each batch.
+//!
+//! SQLite has no queue for its write lock: whoever asks at the right moment gets it, and a process
+//! that commits and begins again at once starves the others for seconds. So a waiter holds a shared
+//! lock on a file beside the database, and a writer that can't take that lock exclusively knows that
+//! someone waits. The operating system drops the lock with its holder, so nothing needs cleaning up.
+//!
+//! Rejected: SQLite's own busy handler. It sleeps up to 100 ms between two tries, and nothing can see
+//! that it waits.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jobs_core::{Random, StoreError, StoreErrorKind, below};
+use sqlx::SqliteConnection;
+use tokio::time::{Sleep, sleep};
+
+use super::error::{During, Result, is_busy};
+use super::holder::{Holder, holder};
+use super::sql;
+
+/// A write waits at most this long for another process's transaction.
+pub(super) const LONGEST_WAIT: Duration = Duration::from_secs(30);
+/// A write waits at most this long for a transaction that its own process holds open: the code that
+/// is to end it may be waiting for this very write.
+pub(super) const LONGEST_OWN_WAIT: Duration = Duration::from_secs(5);
+
+const FIRST_RETRY_US: u64 = 500;
+const RETRY_SPREAD_US: u64 = 2_000;
+const GIVE_WAY_US: u64 = 3_000;
+
+/// The place of one waiter in front of the write lock.
+#[derive(Debug)]
+pub(super) struct Turn {
+    file: File,
+    database: PathBuf,
+    random: Arc<dyn Random>,
+}
+
+impl Turn {
+    /// # Errors
+    /// Where the folder takes no files.
+    pub(super) fn open(folder: &Path, database: &Path, random: Arc<dyn Random>) -> Result<Self> {
+        let path = folder.join("turn");
+        let file = File::options().create(true).truncate(false).write(true).open(&path);
+        let file = file.map_err(|error| {
+            let text = format!("{} can't be opened: its folder must take files", path.display());
+            StoreError::new(StoreErrorKind::Configuration, text).because(error)
+        })?;
+        Ok(Self { file, database: database.to_owned(), random })
+    }
+
+    /// What an attempt that was busy waits by, before the next.
+    pub(super) const fn patience<'a>(&'a self, doing: &'a str) -> Patience<'a> {
+        Patience { turn: self, doing, begun: None }
+    }
+
+    /// Begins a transaction that may write.
+    ///
+    /// # Cancel safety
+    /// None: a dropped call may leave the connection inside a transaction.
+    pub(super) async fn begin(&self, connection: &mut SqliteConnection) -> Result<()> {
+        const DOING: &str = "waiting for the write lock";
+        let mut patience = self.patience(DOING);
+        loop {
+            match sqlx::query(sql::BEGIN).execute(&mut *connection).await {
+                Err(error) if is_busy(&error) => patience.wait().await?,
+                answer => return answer.map(drop).during(DOING),
+            }
+        }
+    }
+
+    /// Lets those who wait have the write lock for a moment.
+    pub(super) async fn give_way(&self) {
+        match self.file.try_lock() {
+            Ok(()) => drop(self.file.unlock()),
+            Err(_) => self.sleep(GIVE_WAY_US, GIVE_WAY_US / 2).await,
+        }
+    }
+
+    async fn sleep(&self, least_us: u64, spread_us: u64) {
+        let micros = least_us + below(self.random.draw(), spread_us);
+        sleep(Duration::from_micros(micros)).await;
+    }
+
+    fn busy(&self, doing: &str) -> StoreError {
+        let text = match holder(&self.database) {
+            Some(Holder::ThisProcess) => format!(
+                "failed while {doing}: this process itself has held a write transaction open for \
+                 {} s; end it before waiting for another write, or make the write inside it \
+                 (`in_tx`, `checkpoint_in`, `done_in`)",
+                LONGEST_OWN_WAIT.as_secs()
+            ),
+            Some(Holder::Process { id, name }) => format!(
+                "failed while {doing}: process {id} ({name}) has held a write transaction open for \
+                 {} s; let it commit, or stop it",
+                LONGEST_WAIT.as_secs()
+            ),
+            None => format!(
+                "failed while {doing}: others held write transactions open for {} s; keep them short",
+                LONGEST_WAIT.as_secs()
+            ),
+        };
+        StoreError::new(StoreErrorKind::Busy, text)
+    }
+}
+
+/// The waiting of one call, over all its attempts.
+pub(super) struct Patience<'a> {
+    turn: &'a Turn,
+    doing: &'a str,
+    begun: Option<Begun<'a>>,
+}
+
+struct Begun<'a> {
+    own: Pin<Box<Sleep>>,
+    last: Pin<Box<Sleep>>,
+    is_judged: bool,
+    waiting: Option<Waiting<'a>>,
+}
+
+impl Patience<'_> {
+    /// Waits a moment.
+    ///
+    /// # Errors
+    /// [`StoreErrorKind::Busy`] at the end of the stated bounds.
+    pub(super) async fn wait(&mut self) -> Result<()> {
+        let turn = self.turn;
+        let begun = self.begun.get_or_insert_with(|| Begun {
+            own: Box::pin(sleep(LONGEST_OWN_WAIT)),
+            last: Box::pin(sleep(LONGEST_WAIT)),
+            is_judged: false,
+            waiting: None,
+        });
+        if begun.waiting.is_none() {
+            begun.waiting = Waiting::announce(&turn.file);
+        }
+        tokio::select! {
+            biased;
+            () = &mut begun.last => return Err(turn.busy(self.doing)),
+            () = &mut begun.own, if !begun.is_judged => {
+                begun.is_judged = true;
+                if holder(&turn.database) == Some(Holder::ThisProcess) {
+                    return Err(turn.busy(self.doing));
+                }
+            }
+            () = turn.sleep(FIRST_RETRY_US, RETRY_SPREAD_US) => {}
+        }
+        Ok(())
+    }
+}
+
+/// Holds the shared lock that tells writers of a waiter.
+struct Waiting<'a>(&'a File);
+
+impl<'a> Waiting<'a> {
+    /// `None` when a writer is looking just now, or where files can't be locked: a later try tells.
+    fn announce(file: &'a File) -> Option<Self> {
+        file.try_lock_shared().is_ok().then_some(Self(file))
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        // Closing the file drops the lock too, so a failure here only makes a writer polite for
+        // nothing.
+        drop(self.0.unlock());
+    }
+}
