@@ -1,1 +1,184 @@
-//! The reference store.
+//! The reference store: simple, obviously right, gone with the process.
+//!
+//! 1. It keeps the whole contract; the other stores are compared with it, call by call.
+//! 2. It reads no clock and no entropy but the ones it is given.
+//! 3. One call or transaction at a time: everyone else waits for its end, readers too.
+//!
+//! Deliberately absent: indexes and speed. Every question is a scan of plain tables, so that each
+//! answer can be checked by reading the few lines that give it.
+//!
+//! Why one lock: a transaction works on a copy that its commit puts in place of the original. That
+//! is how a store with one writer behaves, and it leaves no interleaving to think about.
+
+mod claim;
+mod due;
+mod inspect;
+mod lease;
+mod operate;
+#[cfg(feature = "conformance")]
+mod outside;
+mod settle;
+mod tables;
+mod transaction;
+mod wake;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_lock::Mutex;
+use async_trait::async_trait;
+
+use self::tables::Tables;
+use self::wake::{Bell, Listener};
+use super::{
+    Author, CheckpointSave, Claim, Claimed, Enqueued, Heartbeat, Held, NewWorker, Phase, Promoted,
+    Renewed, Result, Retention, Row, Settled, Standing, Store, Sweep, Swept, Wake,
+};
+use crate::clock::{Clock, Timestamp};
+use crate::envelope::NewJob;
+use crate::id::{Fence, JobId, StoreId, WorkerId};
+use crate::name::QueueName;
+use crate::random::{Random, SeededRandom};
+use crate::route::Route;
+use crate::transition::Settlement;
+
+/// A store in this process's memory. Clones are handles of the same store.
+#[derive(Debug, Clone)]
+pub struct MemoryStore {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    id: StoreId,
+    clock: Arc<dyn Clock>,
+    random: SeededRandom,
+    tables: Arc<Mutex<Tables>>,
+    bell: Bell,
+}
+
+/// When a call happens: due times are judged by the one, leases by the other.
+#[derive(Debug, Clone, Copy)]
+struct Moment {
+    now: Timestamp,
+    elapsed: Duration,
+}
+
+impl MemoryStore {
+    /// An empty store. The seed makes its identity and moves the waits that no caller draws for.
+    pub fn new(clock: Arc<dyn Clock>, seed: u64) -> Self {
+        let random = SeededRandom::new(seed);
+        let id = StoreId(format!("{:016x}{:016x}", random.draw(), random.draw()));
+        let tables = Arc::new(Mutex::new(Tables::default()));
+        Self { shared: Arc::new(Shared { id, clock, random, tables, bell: Bell::default() }) }
+    }
+
+    fn moment(&self) -> Moment {
+        Moment { now: self.shared.clock.now(), elapsed: self.shared.clock.elapsed() }
+    }
+
+    /// One call: alone with the tables, at one moment.
+    async fn call<T>(&self, call: impl FnOnce(&mut Tables, Moment) -> T + Send) -> T {
+        let mut tables = self.shared.tables.lock().await;
+        call(&mut tables, self.moment())
+    }
+
+    /// A call that may make jobs ready or due.
+    async fn waking<T>(&self, call: impl FnOnce(&mut Tables, Moment) -> T + Send) -> T {
+        let answer = self.call(call).await;
+        self.shared.bell.ring();
+        answer
+    }
+}
+
+#[async_trait]
+impl Store for MemoryStore {
+    fn id(&self) -> &StoreId {
+        &self.shared.id
+    }
+
+    async fn enqueue(&self, jobs: &[NewJob]) -> Result<Vec<Enqueued>> {
+        Ok(self.waking(|tables, at| tables.enqueue(at.now, jobs)).await)
+    }
+
+    async fn register(&self, worker: &NewWorker) -> Result<WorkerId> {
+        Ok(self.call(|tables, at| tables.register(at, worker)).await)
+    }
+
+    async fn heartbeat(&self) -> Result<Box<dyn Heartbeat>> {
+        Ok(Box::new(self.clone()))
+    }
+
+    async fn routes(&self, queues: &[QueueName]) -> Result<Vec<(QueueName, Route)>> {
+        Ok(self.call(|tables, _| tables.routes(queues)).await)
+    }
+
+    async fn claim(&self, claim: Claim<'_>) -> Result<Claimed> {
+        Ok(self.call(|tables, at| tables.claim(at.now, &claim)).await)
+    }
+
+    async fn settle(&self, by: &Author, settlements: &[Settlement]) -> Result<Vec<Settled>> {
+        let settle = |tables: &mut Tables, at: Moment| {
+            settlements.iter().map(|settlement| tables.settle(at.now, by, settlement)).collect()
+        };
+        Ok(self.waking(settle).await)
+    }
+
+    async fn checkpoint(&self, saves: &[CheckpointSave]) -> Result<Vec<Standing>> {
+        let save =
+            |tables: &mut Tables, _| saves.iter().map(|save| tables.checkpoint(save)).collect();
+        Ok(self.call(save).await)
+    }
+
+    async fn check(&self, fences: &[Fence]) -> Result<Vec<Standing>> {
+        let check =
+            |tables: &mut Tables, _| fences.iter().map(|fence| tables.standing(*fence)).collect();
+        Ok(self.call(check).await)
+    }
+
+    async fn reread(&self, fences: &[Fence]) -> Result<Vec<Row>> {
+        let reread =
+            |tables: &mut Tables, _| fences.iter().map(|fence| tables.reread(*fence)).collect();
+        Ok(self.call(reread).await)
+    }
+
+    async fn promote(&self, limit: u32) -> Result<Promoted> {
+        Ok(self.waking(|tables, at| tables.promote(at.now, limit)).await)
+    }
+
+    async fn refused_routes(&self) -> Result<Vec<Route>> {
+        Ok(self.call(|tables, _| tables.refused_routes()).await)
+    }
+
+    async fn recall(&self, routes: &[Route], limit: u32) -> Result<u32> {
+        Ok(self.waking(|tables, at| tables.recall(at.now, routes, limit)).await)
+    }
+
+    async fn sweep(&self, sweep: &Sweep) -> Result<Swept> {
+        Ok(self.waking(|tables, at| tables.sweep(at, sweep)).await)
+    }
+
+    async fn close(&self, worker: WorkerId, by: &Author) -> Result<Vec<JobId>> {
+        let draw = self.shared.random.draw();
+        Ok(self.waking(|tables, at| tables.close(at.now, worker, by, draw)).await)
+    }
+
+    async fn prune(&self, retention: Retention, limit: u32) -> Result<u32> {
+        Ok(self.call(|tables, at| tables.prune(at.now, retention, limit)).await)
+    }
+
+    fn wake(&self) -> Box<dyn Wake> {
+        Box::new(Listener::new(self.clone()))
+    }
+}
+
+#[async_trait]
+impl Heartbeat for MemoryStore {
+    async fn renew(&mut self, worker: WorkerId, phase: Phase) -> Result<Renewed> {
+        Ok(self.call(|tables, at| tables.renew(at.elapsed, worker, phase)).await)
+    }
+
+    async fn held(&mut self, worker: WorkerId) -> Result<Vec<Held>> {
+        Ok(self.call(|tables, _| tables.held(worker)).await)
+    }
+}

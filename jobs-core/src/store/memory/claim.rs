@@ -1,0 +1,119 @@
+//! Routes and claims.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::super::{Claim, Claimed, EXHAUSTED, Head};
+use super::tables::{Tables, advance, event, fence, place, route};
+use crate::clock::Timestamp;
+use crate::id::{ClaimNumber, JobId, WorkerId};
+use crate::name::QueueName;
+use crate::record::{ClaimedJob, EventKind, JobRecord, Place};
+use crate::route::Route;
+use crate::state::State;
+
+const LAST: ClaimNumber = ClaimNumber(i64::MAX);
+
+impl Tables {
+    pub(super) fn routes(&self, queues: &[QueueName]) -> Vec<(QueueName, Route)> {
+        let is_open = |queue: &&QueueName| !self.paused.contains_key(queue.as_str());
+        let routes: BTreeSet<_> = queues
+            .iter()
+            .filter(is_open)
+            .flat_map(|queue| self.ready(queue).map(|job| (queue.clone(), route(job))))
+            .collect();
+        routes.into_iter().collect()
+    }
+
+    pub(super) fn claim(&mut self, now: Timestamp, claim: &Claim<'_>) -> Claimed {
+        if !self.is_open(claim.worker) {
+            return Claimed::WorkerEnded;
+        }
+        let mut first = BTreeMap::new();
+        for head in claim.heads {
+            if self.paused.contains_key(head.queue.as_str()) {
+                continue;
+            }
+            self.end_exhausted(now, head);
+            first.extend(self.first(head).into_iter().map(|place| (place, &head.queue)));
+        }
+        let taken = first.into_iter().take(size(claim.limit));
+        Claimed::Jobs(
+            taken
+                .filter_map(|(place, queue)| self.take(now, claim.worker, place.job, queue))
+                .collect(),
+        )
+    }
+
+    fn ready(&self, queue: &QueueName) -> impl Iterator<Item = &JobRecord> {
+        let queue = queue.as_str();
+        self.jobs.values().filter(move |job| job.state == State::Ready && job.queue == queue)
+    }
+
+    /// The first places of a head, in order, at most its limit.
+    fn first(&self, head: &Head) -> Vec<Place> {
+        let on_route = self.ready(&head.queue).filter(|job| route(job) == head.route);
+        let mut places: Vec<_> = on_route
+            .map(place)
+            .filter(|place| head.after.is_none_or(|after| *place > after))
+            .collect();
+        places.sort_unstable();
+        places.truncate(size(head.limit));
+        places
+    }
+
+    fn take(
+        &mut self,
+        now: Timestamp,
+        worker: WorkerId,
+        id: JobId,
+        queue: &QueueName,
+    ) -> Option<ClaimedJob> {
+        let job = self.jobs.get_mut(&id)?;
+        job.state = State::Running;
+        job.claim = advance(job.claim);
+        job.worker = Some(worker);
+        job.claimed_at = Some(now);
+        Some(claimed(job, queue))
+    }
+
+    /// Ends the jobs of a head whose claim number can't grow: under the same number a stale worker
+    /// could pass for the next one.
+    fn end_exhausted(&mut self, now: Timestamp, head: &Head) {
+        let on_route = self.ready(&head.queue).filter(|job| route(job) == head.route);
+        let exhausted: Vec<_> = on_route.filter(|job| job.claim >= LAST).map(fence).collect();
+        for fence in exhausted {
+            let text = "the claim number is at its maximum and can't grow any more";
+            if let Some(job) = self.jobs.get_mut(&fence.job) {
+                job.state = State::Dead;
+                job.finished_at = Some(now);
+                job.error_class = Some(EXHAUSTED.to_owned());
+                job.error = Some(text.to_owned());
+            }
+            self.record(now, fence, None, event(EventKind::Failed, EXHAUSTED, text.to_owned()));
+        }
+    }
+}
+
+fn claimed(job: &JobRecord, queue: &QueueName) -> ClaimedJob {
+    ClaimedJob {
+        fence: fence(job),
+        queue: queue.clone(),
+        place: place(job),
+        kind: job.kind.clone(),
+        version: job.version.clone(),
+        min_reader: job.min_reader.clone(),
+        payload: job.payload.clone(),
+        headers: job.headers.clone(),
+        counters: job.counters,
+        budget: job.budget,
+        checkpoint: job.checkpoint.clone(),
+        refused: job.refused.clone(),
+        enqueued_at: job.enqueued_at,
+        due_at: job.due_at,
+    }
+}
+
+/// A limit as a length.
+pub(super) fn size(limit: u32) -> usize {
+    usize::try_from(limit).unwrap_or(usize::MAX)
+}

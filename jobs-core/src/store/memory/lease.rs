@@ -1,0 +1,97 @@
+//! Leases: how they begin, are renewed, and end.
+
+use std::time::Duration;
+
+use super::super::{Author, Held, NewWorker, Phase, Renewed, Sweep, Swept, WorkerRecord};
+use super::Moment;
+use super::claim::size;
+use super::tables::{Tables, Worker, fence};
+use crate::clock::Timestamp;
+use crate::id::{JobId, WorkerId};
+use crate::outcome::{Ending, Interruption};
+use crate::record::JobRecord;
+use crate::state::State;
+
+impl Tables {
+    pub(super) fn register(&mut self, at: Moment, worker: &NewWorker) -> WorkerId {
+        let id = self.next_worker();
+        let record = WorkerRecord {
+            id,
+            name: worker.name.to_string(),
+            build: worker.build.to_string(),
+            manifest: worker.manifest.clone(),
+            phase: Phase::Working,
+            started_at: at.now,
+            ended_at: None,
+            is_taken_back: false,
+            held: 0,
+        };
+        let worker = Worker { record, lease: worker.lease, renewed: at.elapsed };
+        self.workers.insert(id, worker);
+        id
+    }
+
+    pub(super) fn renew(&mut self, elapsed: Duration, worker: WorkerId, phase: Phase) -> Renewed {
+        match self.workers.get_mut(&worker) {
+            Some(worker) if worker.record.ended_at.is_none() => {
+                worker.renewed = elapsed;
+                worker.record.phase = phase;
+                Renewed::Renewed
+            }
+            Some(_) | None => Renewed::Ended,
+        }
+    }
+
+    pub(super) fn held(&self, worker: WorkerId) -> Vec<Held> {
+        let held = |job: &JobRecord| Held {
+            fence: fence(job),
+            is_cancel_requested: self.cancels.contains(&fence(job)),
+        };
+        self.runs_of(worker).map(held).collect()
+    }
+
+    pub(super) fn sweep(&mut self, at: Moment, sweep: &Sweep) -> Swept {
+        let is_expired = |worker: &&mut Worker| {
+            let end = worker.renewed.saturating_add(worker.lease.length());
+            worker.record.ended_at.is_none() && end.saturating_add(sweep.grace) <= at.elapsed
+        };
+        let mut workers = Vec::new();
+        for worker in self.workers.values_mut().filter(is_expired) {
+            worker.record.ended_at = Some(at.now);
+            worker.record.is_taken_back = true;
+            workers.push(worker.record.id);
+        }
+        let is_left = |job: &&JobRecord| !job.worker.is_some_and(|worker| self.is_open(worker));
+        let left: Vec<_> = self
+            .in_state(State::Running)
+            .filter(is_left)
+            .map(|job| job.id)
+            .take(size(sweep.limit))
+            .collect();
+        let take = |id| (id, self.take_back(at.now, &sweep.by, id, &Ending::Crashed, sweep.draw));
+        Swept { workers, jobs: left.into_iter().map(take).collect() }
+    }
+
+    pub(super) fn close(
+        &mut self,
+        now: Timestamp,
+        worker: WorkerId,
+        by: &Author,
+        draw: u64,
+    ) -> Vec<JobId> {
+        match self.workers.get_mut(&worker) {
+            Some(worker) if worker.record.ended_at.is_none() => worker.record.ended_at = Some(now),
+            Some(_) | None => return Vec::new(),
+        }
+        let given_up = Ending::Interrupted(Interruption::GivenUp);
+        let held: Vec<_> = self.runs_of(worker).map(|job| job.id).collect();
+        for id in &held {
+            self.take_back(now, by, *id, &given_up, draw);
+        }
+        held
+    }
+
+    pub(super) fn runs_of(&self, worker: WorkerId) -> impl Iterator<Item = &JobRecord> {
+        self.in_state(State::Running).filter(move |job| job.worker == Some(worker))
+    }
+}

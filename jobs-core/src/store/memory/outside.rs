@@ -1,0 +1,66 @@
+//! What the suite does to a store behind its back.
+
+use super::super::conformance::{RawRow, Tampering};
+use super::MemoryStore;
+use crate::id::{ClaimNumber, JobId};
+use crate::record::{Budget, COUNTER_MAX, Counters, JobRecord, Priority};
+use crate::state::State;
+
+impl MemoryStore {
+    pub(crate) async fn plant(&self, row: &RawRow) -> JobId {
+        self.waking(|tables, at| {
+            let id = tables.next_job();
+            let record = JobRecord {
+                id,
+                state: State::Ready,
+                queue: row.queue.clone(),
+                kind: row.kind.clone(),
+                version: row.version.clone(),
+                min_reader: row.min_reader.clone(),
+                payload: row.payload.clone(),
+                headers: None,
+                unique_key: None,
+                priority: Priority::default(),
+                claim: ClaimNumber(0),
+                worker: None,
+                counters: Counters::default(),
+                budget: Budget::default(),
+                checkpoint: None,
+                refused: None,
+                error_class: None,
+                error: None,
+                build: None,
+                enqueued_at: at.now,
+                due_at: at.now,
+                claimed_at: None,
+                finished_at: None,
+            };
+            tables.jobs.insert(id, record);
+            id
+        })
+        .await
+    }
+
+    pub(crate) async fn tamper(&self, job: JobId, tampering: &Tampering) {
+        self.call(|tables, _| {
+            let job = tables.jobs.get_mut(&job).expect("only a stored job is tampered with");
+            match tampering {
+                Tampering::FillCounters => {
+                    job.claim = ClaimNumber(i64::MAX);
+                    job.counters = Counters {
+                        failures: COUNTER_MAX,
+                        interruptions: COUNTER_MAX,
+                        crashes: COUNTER_MAX,
+                        refusals: COUNTER_MAX,
+                        snoozes: COUNTER_MAX,
+                    };
+                }
+                Tampering::RunUnheld => {
+                    job.state = State::Running;
+                    job.worker = None;
+                }
+            }
+        })
+        .await;
+    }
+}
