@@ -49,10 +49,9 @@ impl Connect {
     }
 
     /// A connection that takes the write lock through a [`Turn`], so it never waits by itself.
-    pub(super) async fn writing(&self) -> Result<SqliteConnection> {
+    pub(super) async fn writing(&self, turn: &Turn) -> Result<SqliteConnection> {
         let options = self.options.clone().busy_timeout(Duration::ZERO).row_buffer_size(1024);
-        let options = options.pragma("cache_size", WRITER_CACHE);
-        SqliteConnection::connect_with(&options).await.during(DOING)
+        open(&options.pragma("cache_size", WRITER_CACHE), turn).await
     }
 
     /// Connections for reads. They wait only while a crashed process's log is recovered.
@@ -70,13 +69,17 @@ impl Connect {
     /// SQLite does not wait for the lock that this needs, hence the turn.
     pub(super) async fn keep_log(&self, turn: &Turn) -> Result<SqliteConnection> {
         let options = self.options.clone().busy_timeout(Duration::ZERO);
-        let options = options.journal_mode(SqliteJournalMode::Wal);
-        let mut patience = turn.patience(DOING);
-        loop {
-            match SqliteConnection::connect_with(&options).await {
-                Err(error) if is_busy(&error) => patience.wait().await?,
-                connection => return connection.during(DOING),
-            }
+        open(&options.journal_mode(SqliteJournalMode::Wal), turn).await
+    }
+}
+
+/// Even reading needs a turn where a log is just begun, recovered, or removed with its last user.
+async fn open(options: &SqliteConnectOptions, turn: &Turn) -> Result<SqliteConnection> {
+    let mut patience = turn.patience(DOING);
+    loop {
+        match SqliteConnection::connect_with(options).await {
+            Err(error) if is_busy(&error) => patience.wait().await?,
+            connection => return connection.during(DOING),
         }
     }
 }

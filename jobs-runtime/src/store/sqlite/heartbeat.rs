@@ -26,7 +26,7 @@ pub(super) struct Beat {
 
 impl Beat {
     pub(super) async fn open(connect: Connect, turn: Turn, observer: Observer) -> Result<Self> {
-        let connection = Some(connect.writing().await?);
+        let connection = Some(connect.writing(&turn).await?);
         Ok(Self { connect, connection, turn, observer })
     }
 }
@@ -66,7 +66,7 @@ impl Beat {
     ) -> Result<Vec<SqliteRow>> {
         let mut connection = match self.connection.take() {
             Some(connection) => connection,
-            None => self.connect.writing().await?,
+            None => self.connect.writing(&self.turn).await?,
         };
         let mut patience = self.turn.patience(doing);
         loop {

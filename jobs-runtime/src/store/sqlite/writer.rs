@@ -67,7 +67,7 @@ impl Writer {
         let name = "jobs-sqlite-writer".to_owned();
         std::thread::Builder::new()
             .name(name)
-            .spawn(move || runtime.block_on(Desk::new(parts, writes).serve()))
+            .spawn(move || runtime.block_on(async { Desk::new(parts, writes).serve().await }))
             .map_err(started)?;
         Ok(Self { queue })
     }
@@ -205,7 +205,7 @@ impl Desk {
     /// new connection can't tell what it missed.
     async fn listen(&mut self) {
         let is_new = self.connection.is_none();
-        let Ok(connection) = connected(&mut self.connection, &self.parts.connect).await else {
+        let Ok(connection) = connected(&mut self.connection, &self.parts).await else {
             return;
         };
         match sqlx::query_scalar(sql::DATA_VERSION).fetch_one(connection).await {
@@ -224,7 +224,7 @@ impl Desk {
     /// Nothing was done, and what waits still does.
     async fn transaction(&mut self) -> Result<()> {
         let Self { parts, connection, waiting, .. } = self;
-        let tx = connected(connection, &parts.connect).await?;
+        let tx = connected(connection, parts).await?;
         if let Err(error) = parts.turn.begin(tx).await {
             if error.kind() != StoreErrorKind::Busy {
                 *connection = None;
@@ -304,11 +304,11 @@ async fn run(
 
 async fn connected<'a>(
     connection: &'a mut Option<SqliteConnection>,
-    connect: &Connect,
+    parts: &Parts,
 ) -> Result<&'a mut SqliteConnection> {
     let open = match connection.take() {
         Some(open) => open,
-        None => connect.writing().await?,
+        None => parts.connect.writing(&parts.turn).await?,
     };
     Ok(connection.insert(open))
 }

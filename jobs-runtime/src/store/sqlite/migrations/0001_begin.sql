@@ -45,32 +45,27 @@ CREATE TABLE jobs_job (
         DEFAULT (CAST((julianday('now') - 2440587.5) * 86400000000 AS INTEGER)),
     claimed_at_us INTEGER,
     finished_at_us INTEGER,
-    -- `kind@major.min_reader_minor`: the reader's text up to its second dot. Over blobs, because
-    -- substr() on a text ends at a NUL.
+    -- `kind@major.min_reader_minor`: the reader's text up to its second dot. Two dots behind the text
+    -- make sure that there is one. Over blobs, because substr() on a text ends at a NUL; and of an
+    -- empty blob it is null.
     route TEXT NOT NULL GENERATED ALWAYS AS (
-        kind || '@' || CASE instr(
-            substr(
-                CAST(coalesce(min_reader, version) AS BLOB),
-                instr(CAST(coalesce(min_reader, version) AS BLOB), x'2e') + 1
-            ),
-            x'2e'
-        )
-            WHEN 0 THEN coalesce(min_reader, version)
-            ELSE CAST(
+        kind || '@' || coalesce(
+            CAST(
                 substr(
                     CAST(coalesce(min_reader, version) AS BLOB),
                     1,
-                    instr(CAST(coalesce(min_reader, version) AS BLOB), x'2e') - 1
+                    instr(CAST(coalesce(min_reader, version) || '..' AS BLOB), x'2e') - 1
                     + instr(
                         substr(
-                            CAST(coalesce(min_reader, version) AS BLOB),
-                            instr(CAST(coalesce(min_reader, version) AS BLOB), x'2e') + 1
+                            CAST(coalesce(min_reader, version) || '..' AS BLOB),
+                            instr(CAST(coalesce(min_reader, version) || '..' AS BLOB), x'2e') + 1
                         ),
                         x'2e'
                     )
                 ) AS TEXT
-            )
-        END
+            ),
+            ''
+        )
     ) VIRTUAL,
     -- Five minutes ahead for every step of priority. An overflow becomes a REAL, which the CAST
     -- holds at the nearest integer.

@@ -1,0 +1,129 @@
+//! A store in a file of its own, for the tests of the SQLite store.
+#![allow(dead_code, reason = "each test file uses a part of it")]
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use jobs_core::store::conformance::{RawRow, Subject, Tampering};
+use jobs_core::store::{Inspect, Operate, Store, Transactions};
+use jobs_core::{JobId, ManualClock, SeededRandom, Timestamp};
+use jobs_runtime::store::sqlite::{SqliteOptions, SqliteStore, Synchronous};
+use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
+use sqlx::{ConnectOptions, Connection};
+use tempfile::TempDir;
+
+/// The instant at which every manual clock starts.
+pub const START: Timestamp = Timestamp::from_micros(1_800_000_000_000_000);
+
+/// A fresh store on a clock that stands still until it is advanced.
+pub struct Scene {
+    pub clock: Arc<ManualClock>,
+    pub store: SqliteStore,
+    pub folder: TempDir,
+}
+
+impl Scene {
+    pub async fn fresh() -> Self {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let clock = Arc::new(ManualClock::new(START));
+        let store = SqliteStore::open(&path(&folder), options(&clock, 1)).await;
+        Self { clock, store: store.expect("a fresh store"), folder }
+    }
+
+    /// Another handle's worth of the same file: what another process would have.
+    pub async fn neighbour(&self, seed: u64) -> SqliteStore {
+        let store = SqliteStore::open(&path(&self.folder), options(&self.clock, seed)).await;
+        store.expect("the same file")
+    }
+
+    pub fn database(&self) -> PathBuf {
+        path(&self.folder).into()
+    }
+
+    /// A connection such as a person with a shell has.
+    pub async fn shell(&self) -> SqliteConnection {
+        shell(&self.database()).await
+    }
+}
+
+pub fn path(folder: &TempDir) -> String {
+    folder.path().join("jobs.db").to_string_lossy().into_owned()
+}
+
+/// Flushes are left out: these tests lose no power.
+pub fn options(clock: &Arc<ManualClock>, seed: u64) -> SqliteOptions {
+    SqliteOptions::new(clock.clone(), Arc::new(SeededRandom::new(seed)))
+        .synchronous(Synchronous::Normal)
+}
+
+pub async fn shell(database: &std::path::Path) -> SqliteConnection {
+    let options = SqliteConnectOptions::new().filename(database).disable_statement_logging();
+    let options = options.busy_timeout(Duration::from_secs(30));
+    SqliteConnection::connect_with(&options).await.expect("a shell")
+}
+
+pub fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .expect("a runtime")
+}
+
+#[async_trait]
+impl Subject for Scene {
+    fn store(&self) -> &dyn Store {
+        &self.store
+    }
+
+    fn inspect(&self) -> &dyn Inspect {
+        &self.store
+    }
+
+    fn operate(&self) -> &dyn Operate {
+        &self.store
+    }
+
+    fn transactions(&self) -> &dyn Transactions {
+        &self.store
+    }
+
+    async fn advance(&self, span: Duration) {
+        self.clock.advance(span);
+    }
+
+    async fn plant(&self, row: &RawRow) -> JobId {
+        use jobs_core::Clock;
+        let planted = sqlx::query(
+            "INSERT INTO jobs_job (queue, kind, version, min_reader, payload, due_at_us)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        )
+        .bind(row.queue.as_str())
+        .bind(row.kind.as_str())
+        .bind(row.version.as_str())
+        .bind(row.min_reader.as_deref())
+        .bind(row.payload.as_str())
+        .bind(self.clock.now().as_micros())
+        .execute(&mut self.shell().await)
+        .await;
+        JobId(planted.expect("a plain insert").last_insert_rowid())
+    }
+
+    async fn tamper(&self, job: JobId, tampering: &Tampering) {
+        let statement = match tampering {
+            Tampering::FillCounters => {
+                "UPDATE jobs_job SET failures = 9223372036854775807,
+                 interruptions = 9223372036854775807, crashes = 9223372036854775807,
+                 refusals = 9223372036854775807, snoozes = 9223372036854775807,
+                 claim_number = 9223372036854775807 WHERE id = ?1"
+            }
+            Tampering::RunUnheld => {
+                "UPDATE jobs_job SET state = 'running', worker_id = NULL WHERE id = ?1"
+            }
+        };
+        let tampered = sqlx::query(statement).bind(job.0).execute(&mut self.shell().await).await;
+        tampered.expect("a person may do that");
+    }
+}
