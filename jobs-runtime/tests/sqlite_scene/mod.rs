@@ -15,17 +15,17 @@ use sqlx::{ConnectOptions, Connection};
 use tempfile::TempDir;
 
 /// The instant at which every manual clock starts.
-pub const START: Timestamp = Timestamp::from_micros(1_800_000_000_000_000);
+pub(crate) const START: Timestamp = Timestamp::from_micros(1_800_000_000_000_000);
 
 /// A fresh store on a clock that stands still until it is advanced.
-pub struct Scene {
-    pub clock: Arc<ManualClock>,
-    pub store: SqliteStore,
-    pub folder: TempDir,
+pub(crate) struct Scene {
+    pub(crate) clock: Arc<ManualClock>,
+    pub(crate) store: SqliteStore,
+    pub(crate) folder: TempDir,
 }
 
 impl Scene {
-    pub async fn fresh() -> Self {
+    pub(crate) async fn fresh() -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let clock = Arc::new(ManualClock::new(START));
         let store = SqliteStore::open(&path(&folder), options(&clock, 1)).await;
@@ -33,38 +33,38 @@ impl Scene {
     }
 
     /// Another handle's worth of the same file: what another process would have.
-    pub async fn neighbour(&self, seed: u64) -> SqliteStore {
+    pub(crate) async fn neighbour(&self, seed: u64) -> SqliteStore {
         let store = SqliteStore::open(&path(&self.folder), options(&self.clock, seed)).await;
         store.expect("the same file")
     }
 
-    pub fn database(&self) -> PathBuf {
+    pub(crate) fn database(&self) -> PathBuf {
         path(&self.folder).into()
     }
 
     /// A connection such as a person with a shell has.
-    pub async fn shell(&self) -> SqliteConnection {
+    pub(crate) async fn shell(&self) -> SqliteConnection {
         shell(&self.database()).await
     }
 }
 
-pub fn path(folder: &TempDir) -> String {
+pub(crate) fn path(folder: &TempDir) -> String {
     folder.path().join("jobs.db").to_string_lossy().into_owned()
 }
 
 /// Flushes are left out: these tests lose no power.
-pub fn options(clock: &Arc<ManualClock>, seed: u64) -> SqliteOptions {
+pub(crate) fn options(clock: &Arc<ManualClock>, seed: u64) -> SqliteOptions {
     SqliteOptions::new(clock.clone(), Arc::new(SeededRandom::new(seed)))
         .synchronous(Synchronous::Normal)
 }
 
-pub async fn shell(database: &std::path::Path) -> SqliteConnection {
+pub(crate) async fn shell(database: &std::path::Path) -> SqliteConnection {
     let options = SqliteConnectOptions::new().filename(database).disable_statement_logging();
     let options = options.busy_timeout(Duration::from_secs(30));
     SqliteConnection::connect_with(&options).await.expect("a shell")
 }
 
-pub fn runtime() -> tokio::runtime::Runtime {
+pub(crate) fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use async_trait::async_trait;
 use jobs_core::store::{Claim, Claimed, EXHAUSTED, Head};
 use jobs_core::{
-    ClaimNumber, ClaimedJob, Counters, EventKind, Fence, JobId, NewEvent, Place, QueueName,
+    Budget, ClaimedJob, Counters, EventKind, JobId, NewEvent, Place, Priority, QueueName,
     RefusedBy, Route, StoredCheckpoint, Timestamp, WorkerId,
 };
 use sqlx::SqliteConnection;
@@ -123,12 +123,12 @@ fn job(row: &SqliteRow, queues: &HashMap<&str, &QueueName>) -> Result<ClaimedJob
     let mut columns = Columns::new(row);
     let fence = columns.fence()?;
     let queue = columns.text()?;
+    let priority = Priority::clamped(columns.number()?);
     let queue =
         *queues.get(queue.as_str()).expect("a job is taken from a queue that was asked for");
     let mut job = ClaimedJob {
         fence,
         queue: queue.clone(),
-        place: Place { at_us: columns.number()?, job: fence.job },
         kind: columns.text()?,
         version: columns.text()?,
         min_reader: columns.text_or_null()?,
@@ -136,37 +136,33 @@ fn job(row: &SqliteRow, queues: &HashMap<&str, &QueueName>) -> Result<ClaimedJob
         headers: columns.text_or_null()?,
         enqueued_at: columns.instant()?,
         due_at: columns.instant()?,
-        // Its number alone, until the checkpoint is read.
-        checkpoint: mark(columns.number()?),
+        place: Place { at_us: 0, job: fence.job },
+        checkpoint: None,
         counters: Counters::default(),
-        budget: jobs_core::Budget::default(),
+        budget: Budget::default(),
         refused: None,
     };
+    job.place = priority.place(job.due_at, fence.job);
     if let Some(past) = columns.text_or_null()? {
         remember(&mut job, &past);
     }
     Ok(job)
 }
 
-type Past = (i64, i64, i64, i64, i64, i64, Option<i64>, Option<String>, Option<String>);
+/// What a fresh job has not, as the statement puts it: counters, budget, refusal, and how many
+/// checkpoints were saved.
+type Past =
+    ((i64, i64, i64, i64, i64), (i64, Option<i64>), Option<(Option<String>, Option<String>)>, i64);
 
-/// Adds what a fresh job has not. The statement made the text, so it is read, or was no UTF-8: then
-/// the job goes on with a fresh one's counters rather than stopping the others.
+/// Adds what a fresh job has not. The statement made the text, so it is read, or a part of it was no
+/// UTF-8: then the job goes on with a fresh one's counters rather than stopping the others.
 fn remember(job: &mut ClaimedJob, past: &str) {
-    let Ok((
-        failures,
-        interruptions,
-        crashes,
-        refusals,
-        snoozes,
-        most,
-        most_interruptions,
-        why,
-        who,
-    )) = serde_json::from_str::<Past>(past)
+    let Ok((counters, (most, most_interruptions), refused, checkpoints)) =
+        serde_json::from_str::<Past>(past)
     else {
         return;
     };
+    let (failures, interruptions, crashes, refusals, snoozes) = counters;
     job.counters = Counters {
         failures: count(failures),
         interruptions: count(interruptions),
@@ -175,17 +171,15 @@ fn remember(job: &mut ClaimedJob, past: &str) {
         snoozes: count(snoozes),
     };
     job.budget = budget(most, most_interruptions);
-    job.refused = why.map(|reason| RefusedBy { reason, build: who.unwrap_or_default() });
-}
-
-fn mark(number: i64) -> Option<StoredCheckpoint> {
-    let checkpoint = |number| StoredCheckpoint {
+    let refused = refused.and_then(|(why, who)| Some((why?, who.unwrap_or_default())));
+    job.refused = refused.map(|(reason, build)| RefusedBy { reason, build });
+    // Its number alone, until the checkpoint is read.
+    job.checkpoint = (checkpoints > 0).then(|| StoredCheckpoint {
         version: String::new(),
         min_reader: None,
         text: String::new(),
-        number,
-    };
-    (number > 0).then(|| checkpoint(number))
+        number: checkpoints,
+    });
 }
 
 /// Reads the checkpoints of those that have one.
@@ -215,23 +209,28 @@ async fn is_open(tx: &mut SqliteConnection, worker: WorkerId) -> Result<bool> {
 
 /// Ends the jobs of these heads whose claim number can't grow; whether there were any.
 async fn end_exhausted(tx: &mut SqliteConnection, now: Timestamp, heads: &[Head]) -> Result<bool> {
-    let keys: Vec<_> =
-        heads.iter().map(|head| (head.queue.as_str(), head.route.as_str())).collect();
-    let rows = sqlx::query(sql::EXHAUSTED_ENDED)
-        .bind(json::rows(&keys))
-        .bind(now.as_micros())
-        .bind(EXHAUSTED)
-        .bind(EXHAUSTED_TEXT)
-        .fetch_all(&mut *tx);
-    let rows = rows.await.during(DOING)?;
-    let line = |row: &SqliteRow| {
-        let mut columns = Columns::new(row);
-        let fence = Fence { job: JobId(columns.number()?), claim: ClaimNumber(columns.number()?) };
-        let (class, text) = (EXHAUSTED.to_owned(), EXHAUSTED_TEXT.to_owned());
-        let event = NewEvent { kind: EventKind::Failed, class, text };
-        Ok(Line { fence, number: columns.number()?, event })
-    };
-    let lines = rows.iter().map(line).collect::<Result<Vec<_>, _>>().during(DOING)?;
+    let mut lines = Vec::new();
+    for head in heads {
+        let rows = sqlx::query(sql::EXHAUSTED_ENDED)
+            .bind(head.queue.as_str())
+            .bind(head.route.as_str())
+            .bind(head.limit)
+            .bind(now.as_micros())
+            .bind(EXHAUSTED)
+            .bind(EXHAUSTED_TEXT)
+            .fetch_all(&mut *tx);
+        for row in rows.await.during(DOING)? {
+            lines.push(line(&row).during(DOING)?);
+        }
+    }
     event::record(tx, now, None, &lines).await?;
     Ok(!lines.is_empty())
+}
+
+fn line(row: &SqliteRow) -> Result<Line, sqlx::Error> {
+    let mut columns = Columns::new(row);
+    let fence = columns.fence()?;
+    let (class, text) = (EXHAUSTED.to_owned(), EXHAUSTED_TEXT.to_owned());
+    let event = NewEvent { kind: EventKind::Failed, class, text };
+    Ok(Line { fence, number: columns.number()?, event })
 }

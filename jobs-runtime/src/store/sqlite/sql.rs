@@ -68,3 +68,8 @@ statements! {
 pub(super) const BEGIN: &str = "BEGIN IMMEDIATE";
 pub(super) const COMMIT: &str = "COMMIT";
 pub(super) const ROLLBACK: &str = "ROLLBACK";
+
+/// A part of a transaction that may be undone alone.
+pub(super) const SAVEPOINT: &str = "SAVEPOINT jobs_part";
+pub(super) const RELEASE: &str = "RELEASE jobs_part";
+pub(super) const UNDO: &str = "ROLLBACK TO jobs_part; RELEASE jobs_part";

@@ -16,10 +16,6 @@ use super::migrate::{is_in_transaction, store_of};
 use super::writer::Write;
 use super::{SqliteStore, sql};
 
-const SAVEPOINT: &str = "SAVEPOINT jobs_in_tx";
-const RELEASE: &str = "RELEASE jobs_in_tx";
-const UNDO: &str = "ROLLBACK TO jobs_in_tx; RELEASE jobs_in_tx";
-
 impl SqliteStore {
     /// Opens a transaction that holds the write lock from the start, so that nothing in it can fail
     /// because others write.
@@ -131,9 +127,9 @@ async fn atomic<T>(
     run: impl AsyncFnOnce(&mut SqliteConnection) -> Result<T>,
 ) -> Result<T> {
     const DOING: &str = "writing within a transaction";
-    sqlx::query(SAVEPOINT).execute(&mut *connection).await.during(DOING)?;
+    sqlx::query(sql::SAVEPOINT).execute(&mut *connection).await.during(DOING)?;
     let answer = run(&mut *connection).await;
-    let end = if answer.is_ok() { RELEASE } else { UNDO };
+    let end = if answer.is_ok() { sql::RELEASE } else { sql::UNDO };
     let ended = sqlx::raw_sql(end).execute(connection).await.during(DOING);
     let answer = answer?;
     ended.map(|_| answer)

@@ -14,19 +14,19 @@ head (queue, route, place, id, room) AS (
 taken (queue, route, place, id, room) AS (
     SELECT head.queue, head.route, job.place, job.id, head.room
     FROM head
-    CROSS JOIN jobs_job AS job ON job.id = (
-        SELECT next.id FROM jobs_job AS next
+    CROSS JOIN jobs_routed AS job ON job.id = (
+        SELECT next.id FROM jobs_routed AS next
         WHERE next.state = 'ready' AND next.queue = head.queue AND next.route = head.route
-            AND (next.place, next.id) > (head.place, head.id)
+            AND next.place >= head.place AND (next.place > head.place OR next.id > head.id)
         ORDER BY next.place, next.id LIMIT 1
     )
     UNION ALL
     SELECT taken.queue, taken.route, job.place, job.id, taken.room - 1
     FROM taken
-    CROSS JOIN jobs_job AS job ON job.id = (
-        SELECT next.id FROM jobs_job AS next
+    CROSS JOIN jobs_routed AS job ON job.id = (
+        SELECT next.id FROM jobs_routed AS next
         WHERE next.state = 'ready' AND next.queue = taken.queue AND next.route = taken.route
-            AND (next.place, next.id) > (taken.place, taken.id)
+            AND next.place >= taken.place AND (next.place > taken.place OR next.id > taken.id)
         ORDER BY next.place, next.id LIMIT 1
     )
     WHERE taken.room > 1
@@ -37,15 +37,17 @@ UPDATE jobs_job
 SET state = 'running', claim_number = claim_number + 1, worker_id = ?1, claimed_at_us = ?2
 WHERE id IN (SELECT id FROM taken) AND claim_number < 9223372036854775807
 RETURNING
-    id, claim_number, queue, place, kind, version, min_reader, payload, headers, enqueued_at_us,
-    due_at_us, checkpoints,
+    id, claim_number, queue, priority, kind, version, min_reader, payload, headers, enqueued_at_us,
+    due_at_us,
     -- One column for what a fresh job has not: each column of a row costs the driver a copy.
     CASE
-        WHEN (failures | interruptions | crashes | refusals | snoozes) = 0
+        WHEN (failures | interruptions | crashes | refusals | snoozes | checkpoints) = 0
             AND max_failures = 20 AND max_interruptions IS NULL AND refused_reason IS NULL
         THEN NULL
         ELSE json_array(
-            failures, interruptions, crashes, refusals, snoozes, max_failures, max_interruptions,
-            refused_reason, refused_build
+            json_array(failures, interruptions, crashes, refusals, snoozes),
+            json_array(max_failures, max_interruptions),
+            json_array(refused_reason, refused_build),
+            checkpoints
         )
     END AS past

@@ -4,23 +4,26 @@
 UPDATE jobs_job
 SET state = 'running', claim_number = claim_number + 1, worker_id = ?1, claimed_at_us = ?2
 WHERE id IN (
-    SELECT id FROM jobs_job
-    WHERE state = 'ready' AND queue = ?3 AND route = ?4 AND (place, id) > (?5, ?6)
+    SELECT id FROM jobs_routed
+    WHERE state = 'ready' AND queue = ?3 AND route = ?4
+        AND place >= ?5 AND (place > ?5 OR id > ?6)
         AND ?3 NOT IN (SELECT queue FROM jobs_pause)
         AND EXISTS (SELECT 1 FROM jobs_worker WHERE id = ?1 AND ended_at_us IS NULL)
     ORDER BY place, id
     LIMIT ?7
 ) AND claim_number < 9223372036854775807
 RETURNING
-    id, claim_number, queue, place, kind, version, min_reader, payload, headers, enqueued_at_us,
-    due_at_us, checkpoints,
+    id, claim_number, queue, priority, kind, version, min_reader, payload, headers, enqueued_at_us,
+    due_at_us,
     -- One column for what a fresh job has not: each column of a row costs the driver a copy.
     CASE
-        WHEN (failures | interruptions | crashes | refusals | snoozes) = 0
+        WHEN (failures | interruptions | crashes | refusals | snoozes | checkpoints) = 0
             AND max_failures = 20 AND max_interruptions IS NULL AND refused_reason IS NULL
         THEN NULL
         ELSE json_array(
-            failures, interruptions, crashes, refusals, snoozes, max_failures, max_interruptions,
-            refused_reason, refused_build
+            json_array(failures, interruptions, crashes, refusals, snoozes),
+            json_array(max_failures, max_interruptions),
+            json_array(refused_reason, refused_build),
+            checkpoints
         )
     END AS past

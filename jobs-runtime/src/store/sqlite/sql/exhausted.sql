@@ -1,14 +1,15 @@
--- Ends the ready jobs of these heads whose claim number can't grow: under the same number a stale
--- worker could pass for the next one. Each has one event more.
--- ?1 array of [queue, route], ?2 now in microseconds, ?3 error class, ?4 error text.
+-- Ends the ready jobs of a head whose claim number can't grow: under the same number a stale worker
+-- could pass for the next one. Looks at what a claim of that limit has left standing; each that it
+-- ends has one event more.
+-- ?1 queue, ?2 route, ?3 limit, ?4 now in microseconds, ?5 error class, ?6 error text.
 UPDATE jobs_job
-SET state = 'dead', finished_at_us = ?2, error_class = ?3, error_text = ?4,
+SET state = 'dead', finished_at_us = ?4, error_class = ?5, error_text = ?6,
     events = max(0, min(events, 9223372036854775806)) + 1
 WHERE id IN (
-    SELECT job.id FROM json_each(?1) AS head
-    CROSS JOIN jobs_job AS job
-        ON job.queue = head.value ->> 0 AND job.route = head.value ->> 1
-        AND job.state = 'ready' AND job.claim_number = 9223372036854775807
-    WHERE head.value ->> 0 NOT IN (SELECT queue FROM jobs_pause)
-)
+    SELECT id FROM jobs_routed
+    WHERE state = 'ready' AND queue = ?1 AND route = ?2
+        AND ?1 NOT IN (SELECT queue FROM jobs_pause)
+    ORDER BY place, id
+    LIMIT ?3
+) AND claim_number = 9223372036854775807
 RETURNING id, claim_number, events

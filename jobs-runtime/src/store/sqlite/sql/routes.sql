@@ -8,14 +8,14 @@ wanted (queue) AS (
 ),
 found (queue, route) AS (
     SELECT wanted.queue, (
-        SELECT route FROM jobs_job
+        SELECT route FROM jobs_routed
         WHERE state = 'ready' AND queue = wanted.queue
         ORDER BY route LIMIT 1
     )
     FROM wanted
     UNION ALL
     SELECT found.queue, (
-        SELECT route FROM jobs_job
+        SELECT route FROM jobs_routed
         WHERE state = 'ready' AND queue = found.queue AND route > found.route
         ORDER BY route LIMIT 1
     )
