@@ -70,3 +70,6 @@ impl fmt::Display for State {
         f.pad(self.as_str())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -128,8 +128,8 @@ pub trait Store: Send + Sync + fmt::Debug + 'static {
     async fn sweep(&self, sweep: &Sweep) -> Result<Swept>;
 
     /// Ends a worker's lease for good and, in the same transaction, gives back as interruptions
-    /// whatever the store still says it holds, by the rules of [`settle`](Self::settle). Closing
-    /// again, or an unknown worker, gives nothing back.
+    /// whatever the store still says it holds, by the rules of [`settle`](Self::settle); answers
+    /// which, in order of id. Closing again, or an unknown worker, gives nothing back.
     async fn close(&self, worker: WorkerId, by: &Author) -> Result<Vec<JobId>>;
 
     /// Deletes finished jobs that ended longer ago than their retention, and all that belongs to

@@ -19,6 +19,7 @@
 
 mod checkpoints;
 mod claims;
+mod drops;
 mod due;
 mod enqueue;
 mod fences;
@@ -26,7 +27,9 @@ mod history;
 mod hostile;
 mod inspect;
 mod leases;
+pub mod model;
 mod operate;
+mod races;
 mod routes;
 mod scene;
 mod settle;
@@ -62,7 +65,8 @@ pub trait Subject: Send + Sync {
 
     /// Lets time pass for due times, leases and retention.
     ///
-    /// A store that judges by a clock of its own moves its stored instants back instead.
+    /// A store that judges by a clock of its own moves its stored instants back instead; so no check
+    /// compares an instant from before with one from after.
     async fn advance(&self, span: Duration);
 
     /// Inserts a ready row as another language would: plain SQL, no checks but the schema's own.
@@ -344,6 +348,28 @@ checks! { $
         full_counters_stay_full
         one_bad_job_in_a_batch_stops_no_other
         the_longest_manifest_and_names_are_kept;
+    races:
+        of_two_settlements_at_once_one_is_written
+        a_checkpoint_beside_a_settlement_is_written_before_it_or_not_at_all
+        a_claim_beside_its_workers_end_leaves_no_run
+        a_claim_beside_the_taking_back_of_its_worker_leaves_no_run
+        a_cancel_beside_a_claim_is_heard_of_or_comes_first
+        two_promotions_at_once_make_each_job_ready_once
+        a_job_is_run_now_and_promoted_once
+        of_two_redrives_at_once_one_brings_back
+        of_twins_that_come_at_once_one_waits
+        a_twin_that_comes_beside_a_retry_leaves_one_that_waits
+        two_prunes_at_once_count_each_job_once
+        a_crowd_runs_every_job_once;
+    drops:
+        a_dropped_enqueue_stores_all_or_none
+        a_dropped_begin_leaves_no_transaction_open
+        a_dropped_write_within_a_transaction_goes_with_it
+        a_dropped_commit_happens_whole_or_not_at_all
+        a_dropped_settlement_is_told_by_the_row
+        a_dropped_claim_is_known_to_the_store
+        a_dropped_close_happens_whole_or_not_at_all
+        a_dropped_heartbeat_can_be_asked_again;
     wake:
         a_wake_hears_of_enqueued_jobs
         a_dropped_wait_loses_no_change;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::super::{CheckpointSave, Redrive, Standing};
 use super::Subject;
-use super::scene::{SECOND, Scene, failed, job, save};
+use super::scene::{Scene, failed, job, save};
 use crate::id::Fence;
 use crate::outcome::{Ending, Interruption, Retry};
 use crate::record::{ClaimedJob, Counters};
@@ -126,7 +126,6 @@ pub(super) async fn two_saves_of_one_run_in_a_call_are_kept_in_order(subject: &d
 pub(super) async fn a_checkpoint_writes_no_event_and_keeps_the_place(subject: &dyn Subject) {
     let scene = Scene::open(subject).await;
     let run = scene.run(&job("a")).await;
-    subject.advance(SECOND).await;
     scene.save(run.fence, "[1]").await;
     assert_eq!(scene.events(run.fence.job).await, []);
     let stopped = Ending::Interrupted(Interruption::Stopped("drain".to_owned()));

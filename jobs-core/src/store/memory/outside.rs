@@ -1,7 +1,10 @@
 //! What the suite does to a store behind its back.
 
+use std::time::Duration;
+
 use super::super::conformance::{RawRow, Tampering};
 use super::MemoryStore;
+use crate::clock::{Timestamp, micros};
 use crate::id::{ClaimNumber, JobId};
 use crate::record::{Budget, COUNTER_MAX, Counters, JobRecord, Priority};
 use crate::state::State;
@@ -39,6 +42,29 @@ impl MemoryStore {
             id
         })
         .await
+    }
+
+    /// Moves all stored instants back, as for a store whose clock nobody can move on.
+    pub(crate) async fn move_back(&self, span: Duration) {
+        let back = |at: &mut Timestamp| {
+            *at = Timestamp::from_micros(at.as_micros().saturating_sub(micros(span)));
+        };
+        self.call(|tables, _| {
+            for job in tables.jobs.values_mut() {
+                back(&mut job.enqueued_at);
+                back(&mut job.due_at);
+                job.claimed_at.iter_mut().for_each(back);
+                job.finished_at.iter_mut().for_each(back);
+            }
+            for worker in tables.workers.values_mut() {
+                worker.renewed = worker.renewed.saturating_sub(span);
+                back(&mut worker.record.started_at);
+                worker.record.ended_at.iter_mut().for_each(back);
+            }
+            tables.events.values_mut().flatten().for_each(|event| back(&mut event.at));
+            tables.paused.values_mut().for_each(|paused| back(&mut paused.at));
+        })
+        .await;
     }
 
     pub(crate) async fn tamper(&self, job: JobId, tampering: &Tampering) {

@@ -1,0 +1,389 @@
+//! What a worker, a producer, an operator or the world may do next.
+
+use std::time::Duration;
+
+use super::super::super::{CheckpointSave, Redrive, Row, Settled, Standing};
+use super::super::scene::{ALL, NO_JITTER, job, queue};
+use super::driver::{Driver, Worker};
+use super::step::{Answer, End, From, Inner, Order, Step, Taking};
+use crate::envelope::NewJob;
+use crate::id::{Fence, WorkerId};
+use crate::name::{QueueName, UniqueKey};
+use crate::outcome::{Ending, Failure, Interruption, Retry};
+use crate::record::{Budget, ClaimedJob, Priority};
+use crate::retry::Ladder;
+use crate::state::State;
+use crate::transition::{Due, Run, Settlement, transition};
+use crate::version::{MinReader, Refusal, Version};
+
+const QUEUES: [&str; 2] = ["default", "mail"];
+const KINDS: [&str; 3] = ["a", "b", "c"];
+const KEYS: [&str; 2] = ["k", "l"];
+/// Waits that end shortly before a step of time.
+const WAITS: [Duration; 4] =
+    [Duration::ZERO, Duration::from_secs(4), Duration::from_secs(9), Duration::from_secs(14)];
+const STEP: Duration = Duration::from_secs(5);
+
+impl Driver<'_> {
+    pub(super) async fn begin(&mut self) {
+        self.register().await;
+        self.register().await;
+    }
+
+    /// Does one thing, each as often as it is worth.
+    pub(super) async fn act(&mut self) {
+        match self.below(100) {
+            0..16 => self.enqueue().await,
+            16..34 => self.claim().await,
+            34..54 => self.settle().await,
+            54..59 => self.checkpoint().await,
+            59..64 => self.transaction().await,
+            64..70 => self.pass(1 + self.below(3)).await,
+            70..75 => drop(self.both(Step::Promote).await),
+            75..78 => self.sweep().await,
+            78..80 => self.die().await,
+            80 => self.sleep_through_a_lease().await,
+            81 => self.close().await,
+            82 => self.register().await,
+            83..86 => self.operate().await,
+            86..88 => self.run_now().await,
+            88..90 => self.pause_or_resume().await,
+            90..92 => self.recall().await,
+            92..95 => self.write_in_vain().await,
+            95..97 => self.audit().await,
+            97 => drop(self.both(Step::Prune).await),
+            98 => self.unhold().await,
+            99.. => self.look_at_former_runs().await,
+        }
+    }
+
+    async fn register(&mut self) {
+        if self.live.len() < 3
+            && let Answer::Worker(id) = self.both(Step::Register).await
+        {
+            self.live.push(Worker { id, runs: Vec::new() });
+        }
+    }
+
+    fn new_job(&self) -> NewJob {
+        let minor = u32::from(self.one_in(3));
+        let kind = self.pick(&KINDS).unwrap_or_default();
+        let key = self.one_in(2).then(|| self.pick(&KEYS)).flatten();
+        let max_failures = if self.one_in(4) { 2 } else { 20 };
+        let max_interruptions = self.one_in(5).then_some(2);
+        NewJob {
+            queue: self.some_queue(),
+            version: Version::new(1, minor, 0),
+            min_reader: MinReader { major: 1, minor },
+            priority: Priority::clamped(if self.one_in(5) { 7 } else { 0 }),
+            due: Due::In(self.pick(&WAITS).filter(|_| self.one_in(3)).unwrap_or_default()),
+            unique_key: key.and_then(|key| UniqueKey::new(key).ok()),
+            budget: Budget { max_failures, max_interruptions },
+            ..job(kind)
+        }
+    }
+
+    fn some_queue(&self) -> QueueName {
+        queue(if self.one_in(4) { QUEUES[1] } else { QUEUES[0] })
+    }
+
+    fn new_jobs(&self) -> Vec<NewJob> {
+        (0..=self.below(3)).map(|_| self.new_job()).collect()
+    }
+
+    async fn enqueue(&mut self) {
+        let jobs = self.new_jobs();
+        self.both(Step::Enqueue(jobs)).await;
+    }
+
+    fn some_worker(&self) -> Option<WorkerId> {
+        let live: Vec<_> = self.live.iter().map(|worker| worker.id).collect();
+        self.pick(&live)
+    }
+
+    /// A claim, sometimes of only a part, under an ended worker, or with an answer that is lost.
+    async fn claim(&mut self) {
+        let queues = QUEUES.map(queue).to_vec();
+        let Answer::Routes(routes) = self.both(Step::Routes(queues)).await else { return };
+        let worker = if self.one_in(12) { self.pick(&self.gone) } else { self.some_worker() };
+        let Some(worker) = worker else { return };
+        let whole = |(queue, route)| From { queue, route, after: None, limit: ALL };
+        let mut heads: Vec<_> = routes.into_iter().map(whole).collect();
+        heads.retain(|_| !self.one_in(4));
+        let is_drawn = self.is_drawn(&heads).await;
+        let latest = self.latest.filter(|job| !self.drawn.contains(job));
+        let mut limit = ALL;
+        if !is_drawn && self.one_in(2) {
+            limit = u32::try_from(1 + self.below(4)).unwrap_or(ALL);
+            for head in &mut heads {
+                head.limit = if self.one_in(3) { 1 } else { ALL };
+                head.after = latest.filter(|_| self.one_in(6));
+            }
+        }
+        let order = if is_drawn { Order::Any } else { Order::ByPlace };
+        let taking = Taking { worker, heads, limit, order };
+        let claimed = self.both(Step::Claim(taking)).await;
+        if let Answer::Claimed(Some(runs)) = claimed
+            && !self.one_in(8)
+        {
+            self.keep(worker, runs);
+        }
+    }
+
+    /// Some runs of some worker, which then no longer knows of them.
+    fn part_with_runs(&mut self, most: usize) -> Option<(WorkerId, Vec<ClaimedJob>)> {
+        let id = self.some_worker()?;
+        let count = 1 + self.below(most);
+        let worker = self.live.iter_mut().find(|worker| worker.id == id)?;
+        let mut runs: Vec<_> = worker.runs.drain(..count.min(worker.runs.len())).collect();
+        runs.sort_by_key(|run| run.fence);
+        self.former.extend(runs.iter().cloned());
+        Some((id, runs)).filter(|(_, runs)| !runs.is_empty())
+    }
+
+    fn ending(&self, run: &ClaimedJob) -> Ending {
+        let wait = self.pick(&WAITS).unwrap_or_default();
+        let fail = |retry| {
+            Ending::Failed(Failure { class: "error".into(), text: "it's \"broken\"".into(), retry })
+        };
+        match self.below(14) {
+            0..4 => Ending::Done,
+            4 => fail(Retry::Ladder),
+            5 => fail(Retry::After(wait)),
+            6 => fail(Retry::Never),
+            7 => Ending::Snoozed(wait),
+            8 | 9 => Ending::Refused {
+                refusal: Refusal::Newer,
+                build: if self.one_in(2) { "old" } else { "older" }.to_owned(),
+                text: "1.1.0 here 1.0".to_owned(),
+            },
+            10 => Ending::Interrupted(Interruption::Stopped("drain".to_owned())),
+            // The third wait of an absent service is the last that ends between two steps of time.
+            11 if run.counters.interruptions < 3 => {
+                Ending::Interrupted(Interruption::Infrastructure("away".to_owned()))
+            }
+            11 | 12 => Ending::Interrupted(Interruption::GivenUp),
+            13.. => Ending::Unstarted,
+        }
+    }
+
+    fn settlement(&self, run: &ClaimedJob) -> Settlement {
+        let ladder = Ladder::Fixed(WAITS[2]);
+        transition(&Run::from(run), &self.ending(run), &ladder, NO_JITTER)
+    }
+
+    /// Settles a few runs; sometimes the answer is lost, and the worker asks the rows and repeats.
+    async fn settle(&mut self) {
+        let most = if self.one_in(3) { 3 } else { 1 };
+        let Some((worker, runs)) = self.part_with_runs(most) else { return };
+        let settlements: Vec<_> = runs.iter().map(|run| self.settlement(run)).collect();
+        for one in &settlements {
+            if one.due != Due::Unchanged {
+                self.drawn.remove(&one.fence.job);
+            }
+        }
+        self.both(Step::Settle(worker, settlements.clone())).await;
+        if self.one_in(4) {
+            let fences = runs.iter().map(|run| run.fence).collect();
+            self.both(Step::Reread(fences)).await;
+            let again = self.both(Step::Settle(worker, settlements)).await;
+            let Answer::Settled(again) = again else { return };
+            assert!(again.iter().all(|one| *one == Settled::LeaseLost), "settled twice: {again:?}");
+        }
+    }
+
+    fn save(&self, fence: Fence) -> CheckpointSave {
+        let version = Version::new(1, u32::from(self.one_in(5)), 0);
+        CheckpointSave {
+            fence,
+            version,
+            min_reader: version.own_reader(),
+            text: format!("[{}]", self.below(3)),
+            keeps_failures: self.one_in(3),
+        }
+    }
+
+    fn some_run(&self) -> Option<ClaimedJob> {
+        let runs: Vec<_> =
+            self.live.iter().flat_map(|worker| worker.runs.iter().cloned()).collect();
+        self.pick(&runs)
+    }
+
+    async fn checkpoint(&mut self) {
+        let Some(run) = self.some_run() else { return };
+        let save = self.save(run.fence);
+        self.both(Step::Checkpoint(vec![save])).await;
+        self.both(Step::Check(vec![run.fence])).await;
+        self.learn_counters(run.fence).await;
+    }
+
+    /// A worker goes by the counters that the row has after a checkpoint.
+    async fn learn_counters(&mut self, fence: Fence) {
+        let Answer::Rows(rows) = self.both(Step::Reread(vec![fence])).await else { return };
+        let runs = self.live.iter_mut().flat_map(|worker| worker.runs.iter_mut());
+        for run in runs.filter(|run| run.fence == fence) {
+            if let [Row::Running(counters)] = rows[..] {
+                run.counters = counters;
+            }
+        }
+    }
+
+    async fn transaction(&mut self) {
+        let Some(run) = self.some_run() else { return };
+        let mut inner = Vec::new();
+        if self.one_in(2) {
+            inner.push(Inner::Enqueue(self.new_jobs()));
+        }
+        if self.one_in(2) {
+            inner.push(Inner::Checkpoint(self.save(run.fence)));
+        }
+        if self.one_in(2) {
+            inner.push(Inner::Done(run.fence));
+        }
+        if self.one_in(4)
+            && let Some(former) = self.pick(&self.former)
+        {
+            inner.push(Inner::Done(former.fence));
+        }
+        let end = match self.below(4) {
+            0 => End::Rollback,
+            1 => End::Drop,
+            2.. => End::Commit,
+        };
+        self.both(Step::Transaction(inner, end)).await;
+        self.learn_counters(run.fence).await;
+    }
+
+    /// Time passes, and all workers renew their leases.
+    async fn pass(&mut self, steps: usize) {
+        for _ in 0..steps {
+            self.both(Step::Advance(STEP)).await;
+            self.renew_but(None).await;
+        }
+    }
+
+    async fn renew_but(&mut self, dying: Option<WorkerId>) {
+        let live: Vec<_> = self.live.iter().map(|worker| worker.id).collect();
+        for worker in live.into_iter().filter(|worker| Some(*worker) != dying) {
+            self.both(Step::Renew(worker)).await;
+        }
+    }
+
+    async fn sweep(&mut self) {
+        if let Some(by) = self.some_worker() {
+            self.both(Step::Sweep(by)).await;
+        }
+    }
+
+    /// A worker renews no more, is seen twice to be silent, and is taken back.
+    async fn die(&mut self) {
+        let Some(dying) = self.some_worker() else { return };
+        for _ in 0..2 {
+            self.both(Step::Sweep(dying)).await;
+            for _ in 0..2 {
+                self.both(Step::Advance(STEP)).await;
+                self.renew_but(Some(dying)).await;
+            }
+        }
+        let swept = self.both(Step::Sweep(dying)).await;
+        let Answer::Swept(swept) = swept else { return };
+        assert_eq!(swept.workers, [dying], "the silent worker is taken back");
+        self.both(Step::Renew(dying)).await;
+        self.lose(dying);
+        self.register().await;
+    }
+
+    /// Nobody renews for longer than a lease, but all do before anyone sweeps.
+    async fn sleep_through_a_lease(&mut self) {
+        self.sweep().await;
+        self.both(Step::Advance(STEP * 4)).await;
+        self.renew_but(None).await;
+        self.sweep().await;
+    }
+
+    async fn close(&mut self) {
+        if let Some(worker) = self.some_worker() {
+            self.both(Step::Close(worker)).await;
+            self.both(Step::Close(worker)).await;
+            self.lose(worker);
+        }
+        self.register().await;
+    }
+
+    async fn operate(&mut self) {
+        let jobs = self.some_jobs();
+        let redrive =
+            Redrive { keeps_counters: self.one_in(2), forgets_checkpoint: self.one_in(3) };
+        match self.below(2) {
+            0 => self.both(Step::Cancel(jobs)).await,
+            1.. => self.both(Step::Redrive(jobs, redrive)).await,
+        };
+    }
+
+    async fn run_now(&mut self) {
+        let jobs = self.some_jobs();
+        self.both(Step::RunNow(jobs)).await;
+    }
+
+    async fn pause_or_resume(&mut self) {
+        let queue = self.some_queue();
+        match self.below(3) {
+            0 => self.both(Step::Pause(queue)).await,
+            1.. => self.both(Step::Resume(queue)).await,
+        };
+    }
+
+    async fn recall(&mut self) {
+        let Answer::Refused(mut routes) = self.both(Step::RefusedRoutes).await else { return };
+        routes.truncate(1 + self.below(2));
+        self.both(Step::Recall(routes)).await;
+    }
+
+    /// A worker that does not know better writes about a run that is over.
+    async fn write_in_vain(&mut self) {
+        let Some(run) = self.pick(&self.former) else { return };
+        let Some(worker) = self.pick(&self.gone).or_else(|| self.some_worker()) else { return };
+        let settled = self.both(Step::Settle(worker, vec![self.settlement(&run)])).await;
+        assert_eq!(settled, Answer::Settled(vec![Settled::LeaseLost]));
+        let saved = self.both(Step::Checkpoint(vec![self.save(run.fence)])).await;
+        assert_eq!(saved, Answer::Standings(vec![Standing::Lost]));
+    }
+
+    /// A worker asks what it holds, and gives back what it never heard of.
+    async fn audit(&mut self) {
+        let Some(id) = self.some_worker() else { return };
+        let Answer::Held(held) = self.both(Step::Held(id)).await else { return };
+        let Some(worker) = self.live.iter().find(|worker| worker.id == id) else { return };
+        let is_known = |fence| worker.runs.iter().any(|run| run.fence == fence);
+        let fences = held.into_iter().map(|held| held.fence).filter(|fence| !is_known(*fence));
+        for fence in fences.collect::<Vec<_>>() {
+            let Answer::Rows(rows) = self.both(Step::Reread(vec![fence])).await else { return };
+            let [Row::Running(counters)] = rows[..] else { continue };
+            let run = Run { fence, counters, budget: Budget::default(), refused: None };
+            let given_back = transition(&run, &Ending::Unstarted, &Ladder::default(), NO_JITTER);
+            self.both(Step::Settle(id, vec![given_back])).await;
+        }
+    }
+
+    /// A row runs and nobody holds it, again and again.
+    async fn unhold(&mut self) {
+        let mut jobs = self.in_state(State::Ready).await;
+        jobs.extend(self.in_state(State::Running).await);
+        let Some((_, job)) = self.pick(&jobs) else { return };
+        self.both(Step::Unhold(job)).await;
+        for _ in 0..self.below(6) {
+            self.sweep().await;
+            let mut waiting = self.in_state(State::Ready).await;
+            waiting.extend(self.in_state(State::Scheduled).await);
+            if waiting.iter().any(|(_, waiting)| *waiting == job) {
+                self.both(Step::Unhold(job)).await;
+            }
+        }
+    }
+
+    async fn look_at_former_runs(&mut self) {
+        let fences: Vec<_> = self.former.iter().map(|run| run.fence).rev().take(10).collect();
+        self.both(Step::Check(fences.clone())).await;
+        self.both(Step::Reread(fences)).await;
+    }
+}

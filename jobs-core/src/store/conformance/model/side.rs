@@ -1,0 +1,334 @@
+//! One of the two stores, spoken to in shared numbers.
+
+use std::time::Duration;
+
+use super::super::super::{
+    Author, Cancelled, CheckpointSave, Claim, Claimed, Enqueued, Head, Held, NewWorker, Phase,
+    Redriven, Retention, Sweep, Swept, Transaction,
+};
+use super::super::scene::{ALL, NO_JITTER, build, new_worker};
+use super::super::{Subject, Tampering};
+use super::step::{Answer, End, From, Inner, Order, Step, Taking};
+use crate::clock::Timestamp;
+use crate::id::{Fence, JobId, WorkerId};
+use crate::lease::Lease;
+use crate::record::{ClaimedJob, Place};
+use crate::transition::Settlement;
+
+/// Between three and four of the model's steps of time.
+pub(super) const LEASE: Duration = Duration::from_secs(19);
+/// Spans that end shortly before a step of time.
+const RETENTION: Retention = Retention {
+    succeeded: Duration::from_secs(14),
+    cancelled: Duration::from_secs(24),
+    dead: Duration::from_secs(34),
+};
+/// Passed instead of an instant.
+pub(super) const NEVER: Timestamp = Timestamp::from_micros(0);
+
+pub(super) struct Side<'a> {
+    pub(super) subject: &'a dyn Subject,
+    /// The store's own ids; the shared number of a job is its place here, from 1.
+    jobs: Vec<JobId>,
+    workers: Vec<WorkerId>,
+}
+
+impl<'a> Side<'a> {
+    pub(super) fn new(subject: &'a dyn Subject) -> Self {
+        Self { subject, jobs: Vec::new(), workers: Vec::new() }
+    }
+
+    pub(super) fn jobs(&self) -> usize {
+        self.jobs.len()
+    }
+
+    /// The store's id of a shared number; a number of nobody becomes an id of nobody.
+    fn own_job(&self, job: JobId) -> JobId {
+        own(&self.jobs, job.0).unwrap_or(JobId(i64::MAX - job.0))
+    }
+
+    fn own_worker(&self, worker: WorkerId) -> WorkerId {
+        own(&self.workers, worker.0).unwrap_or(WorkerId(i64::MAX - worker.0))
+    }
+
+    fn own_fence(&self, fence: Fence) -> Fence {
+        Fence { job: self.own_job(fence.job), ..fence }
+    }
+
+    fn own_fences(&self, fences: &[Fence]) -> Vec<Fence> {
+        fences.iter().map(|fence| self.own_fence(*fence)).collect()
+    }
+
+    fn own_jobs(&self, jobs: &[JobId]) -> Vec<JobId> {
+        jobs.iter().map(|job| self.own_job(*job)).collect()
+    }
+
+    fn own_save(&self, save: &CheckpointSave) -> CheckpointSave {
+        CheckpointSave { fence: self.own_fence(save.fence), ..save.clone() }
+    }
+
+    /// The shared number of a store's id; an id that nobody was told of stays recognisable.
+    pub(super) fn shared_job(&self, job: JobId) -> JobId {
+        JobId(shared(&self.jobs, job).unwrap_or(-job.0))
+    }
+
+    pub(super) fn shared_worker(&self, worker: WorkerId) -> WorkerId {
+        WorkerId(shared(&self.workers, worker).unwrap_or(-worker.0))
+    }
+
+    fn author(&self, worker: WorkerId) -> Author {
+        Author { worker: Some(self.own_worker(worker)), build: build() }
+    }
+
+    /// What has no answer that the driver must look at.
+    pub(super) async fn advance(&self, span: Duration) {
+        self.subject.advance(span).await;
+    }
+
+    pub(super) async fn perform(&mut self, step: &Step) -> Answer {
+        let subject = self.subject;
+        let store = subject.store();
+        match step {
+            Step::Enqueue(jobs) => self.enqueued(store.enqueue(jobs).await.unwrap()),
+            Step::Register | Step::Renew(_) | Step::Held(_) | Step::Sweep(_) | Step::Close(_) => {
+                self.perform_lease(step).await
+            }
+            Step::Routes(queues) => {
+                let mut routes = store.routes(queues).await.unwrap();
+                routes.sort();
+                Answer::Routes(routes)
+            }
+            Step::Claim(taking) => self.claim(taking).await,
+            Step::Settle(by, settlements) => {
+                let own = |one: &Settlement| Settlement {
+                    fence: self.own_fence(one.fence),
+                    ..one.clone()
+                };
+                let own: Vec<_> = settlements.iter().map(own).collect();
+                Answer::Settled(store.settle(&self.author(*by), &own).await.unwrap())
+            }
+            Step::Checkpoint(saves) => {
+                let own: Vec<_> = saves.iter().map(|save| self.own_save(save)).collect();
+                Answer::Standings(store.checkpoint(&own).await.unwrap())
+            }
+            Step::Check(fences) => {
+                Answer::Standings(store.check(&self.own_fences(fences)).await.unwrap())
+            }
+            Step::Reread(fences) => {
+                Answer::Rows(store.reread(&self.own_fences(fences)).await.unwrap())
+            }
+            Step::Promote => {
+                let promoted = store.promote(ALL).await.unwrap();
+                let is_more = promoted.next_in.is_some();
+                Answer::Promoted { count: promoted.count, is_more }
+            }
+            Step::RefusedRoutes => {
+                let mut routes = store.refused_routes().await.unwrap();
+                routes.sort_unstable();
+                Answer::Refused(routes)
+            }
+            Step::Recall(routes) => Answer::Count(store.recall(routes, ALL).await.unwrap()),
+            Step::Prune => Answer::Count(store.prune(RETENTION, ALL).await.unwrap()),
+            Step::Advance(span) => {
+                subject.advance(*span).await;
+                Answer::Nothing
+            }
+            Step::Transaction(inner, end) => self.transaction(inner, *end).await,
+            Step::Cancel(_)
+            | Step::Redrive(..)
+            | Step::RunNow(_)
+            | Step::Pause(_)
+            | Step::Resume(_)
+            | Step::Unhold(_) => self.operate(step).await,
+        }
+    }
+
+    async fn perform_lease(&mut self, step: &Step) -> Answer {
+        let store = self.subject.store();
+        match step {
+            Step::Register => {
+                let lease = Lease::new(LEASE).expect("the model's lease is in range");
+                let worker = NewWorker { lease, ..new_worker("one") };
+                self.workers.push(store.register(&worker).await.unwrap());
+                Answer::Worker(WorkerId(number(self.workers.len())))
+            }
+            Step::Renew(worker) => {
+                let mut heartbeat = store.heartbeat().await.unwrap();
+                let renewed = heartbeat.renew(self.own_worker(*worker), Phase::Working).await;
+                Answer::Renewed(renewed.unwrap())
+            }
+            Step::Held(worker) => {
+                let mut heartbeat = store.heartbeat().await.unwrap();
+                let held = heartbeat.held(self.own_worker(*worker)).await.unwrap();
+                Answer::Held(held.into_iter().map(|held| self.shared_held(held)).collect())
+            }
+            Step::Sweep(by) => {
+                let by = self.author(*by);
+                let sweep = Sweep { by, grace: Duration::ZERO, limit: ALL, draw: NO_JITTER };
+                self.swept(store.sweep(&sweep).await.unwrap())
+            }
+            Step::Close(worker) => {
+                let closed = store.close(self.own_worker(*worker), &self.author(*worker)).await;
+                let mut jobs: Vec<_> =
+                    closed.unwrap().into_iter().map(|job| self.shared_job(job)).collect();
+                jobs.sort_unstable();
+                Answer::GivenBack(jobs)
+            }
+            other => unreachable!("not about a lease: {other:?}"),
+        }
+    }
+
+    async fn operate(&self, step: &Step) -> Answer {
+        let operate = self.subject.operate();
+        match step {
+            Step::Cancel(jobs) => {
+                let cancelled: Vec<Cancelled> = operate.cancel(&self.own_jobs(jobs)).await.unwrap();
+                Answer::Cancelled(cancelled)
+            }
+            Step::Redrive(jobs, redrive) => {
+                let redriven = operate.redrive(&self.own_jobs(jobs), *redrive).await.unwrap();
+                Answer::Redriven(
+                    redriven.into_iter().map(|one| self.shared_redriven(one)).collect(),
+                )
+            }
+            Step::RunNow(jobs) => {
+                Answer::RunNow(operate.run_now(&self.own_jobs(jobs)).await.unwrap())
+            }
+            Step::Pause(queue) => {
+                operate.pause(queue, "ann", "as she likes").await.unwrap();
+                Answer::Nothing
+            }
+            Step::Resume(queue) => {
+                operate.resume(queue).await.unwrap();
+                Answer::Nothing
+            }
+            Step::Unhold(job) => {
+                self.subject.tamper(self.own_job(*job), &Tampering::RunUnheld).await;
+                Answer::Nothing
+            }
+            other => unreachable!("not an operator's: {other:?}"),
+        }
+    }
+
+    fn shared_held(&self, held: Held) -> Held {
+        Held { fence: self.shared_fence(held.fence), ..held }
+    }
+
+    fn shared_fence(&self, fence: Fence) -> Fence {
+        Fence { job: self.shared_job(fence.job), ..fence }
+    }
+
+    fn shared_redriven(&self, redriven: Redriven) -> Redriven {
+        match redriven {
+            Redriven::TwinWaits(twin) => Redriven::TwinWaits(self.shared_job(twin)),
+            Redriven::Ready | Redriven::Not(_) | Redriven::Missing => redriven,
+        }
+    }
+
+    /// Numbers the jobs that are new.
+    fn enqueued(&mut self, enqueued: Vec<Enqueued>) -> Answer {
+        let mut answer = Vec::with_capacity(enqueued.len());
+        for one in enqueued {
+            answer.push(match one {
+                Enqueued::Added(job) => {
+                    self.jobs.push(job);
+                    Enqueued::Added(JobId(number(self.jobs.len())))
+                }
+                Enqueued::AlreadyThere(job) => Enqueued::AlreadyThere(self.shared_job(job)),
+            });
+        }
+        Answer::Enqueued(answer)
+    }
+
+    fn swept(&self, swept: Swept) -> Answer {
+        let mut workers: Vec<_> =
+            swept.workers.into_iter().map(|worker| self.shared_worker(worker)).collect();
+        workers.sort_unstable();
+        let shared = |(job, state)| (self.shared_job(job), state);
+        let mut jobs: Vec<_> = swept.jobs.into_iter().map(shared).collect();
+        jobs.sort_unstable();
+        Answer::Swept(Swept { workers, jobs })
+    }
+
+    async fn claim(&self, taking: &Taking) -> Answer {
+        let mut heads = Vec::with_capacity(taking.heads.len());
+        for From { queue, route, after, limit } in taking.heads.clone() {
+            let after = match after {
+                Some(job) => self.place(job).await,
+                None => None,
+            };
+            heads.push(Head { queue, route, after, limit });
+        }
+        let worker = self.own_worker(taking.worker);
+        let claim = Claim { worker, heads: &heads, limit: taking.limit };
+        let jobs = match self.subject.store().claim(claim).await.unwrap() {
+            Claimed::Jobs(jobs) => jobs,
+            Claimed::WorkerEnded => return Answer::Claimed(None),
+        };
+        assert!(jobs.is_sorted_by_key(|job| job.place), "a claim is in order of place: {jobs:?}");
+        let mut taken = Vec::with_capacity(jobs.len());
+        for job in jobs {
+            let id = self.shared_job(job.fence.job);
+            taken.push(ClaimedJob {
+                fence: self.shared_fence(job.fence),
+                place: Place { at_us: 0, job: id },
+                enqueued_at: NEVER,
+                due_at: NEVER,
+                ..job
+            });
+        }
+        if taking.order == Order::Any {
+            taken.sort_by_key(|job| job.fence);
+        }
+        Answer::Claimed(Some(taken))
+    }
+
+    /// Where a job stands or stood, by the instants that the store has now.
+    async fn place(&self, job: JobId) -> Option<Place> {
+        let record = self.subject.inspect().job(self.own_job(job)).await.unwrap()?;
+        Some(record.priority.place(record.due_at, record.id))
+    }
+
+    async fn transaction(&mut self, inner: &[Inner], end: End) -> Answer {
+        let numbered = self.jobs.len();
+        let mut tx = self.subject.transactions().begin().await.unwrap();
+        let mut answers = Vec::with_capacity(inner.len());
+        for one in inner {
+            answers.push(self.within(&mut *tx, one).await);
+        }
+        match end {
+            End::Commit => tx.commit().await.unwrap(),
+            End::Rollback => tx.rollback().await.unwrap(),
+            End::Drop => drop(tx),
+        }
+        if end != End::Commit {
+            self.jobs.truncate(numbered);
+        }
+        Answer::Transaction(answers)
+    }
+
+    async fn within(&mut self, tx: &mut dyn Transaction, inner: &Inner) -> Answer {
+        match inner {
+            Inner::Enqueue(jobs) => self.enqueued(tx.enqueue(jobs).await.unwrap()),
+            Inner::Checkpoint(save) => {
+                Answer::Standings(vec![tx.checkpoint(&self.own_save(save)).await.unwrap()])
+            }
+            Inner::Done(fence) => {
+                Answer::Standings(vec![tx.done(self.own_fence(*fence)).await.unwrap()])
+            }
+        }
+    }
+}
+
+fn own<T: Copy>(ids: &[T], number: i64) -> Option<T> {
+    let at = usize::try_from(number).ok()?.checked_sub(1)?;
+    ids.get(at).copied()
+}
+
+fn shared<T: PartialEq + Copy>(ids: &[T], id: T) -> Option<i64> {
+    ids.iter().position(|own| *own == id).map(|at| number(at + 1))
+}
+
+fn number(length: usize) -> i64 {
+    i64::try_from(length).expect("a run has fewer jobs and workers than that")
+}
