@@ -4,22 +4,24 @@
 //! from them is here, where it is compiled and tested once.
 
 use std::fmt::Display;
-
 pub use std::{
     assert,
+    option::Option::{None, Some},
     primitive::{str, u32},
     result::Result,
+    string::String,
     time::Duration,
     vec::Vec,
 };
 
+use serde::{Serialize, de::DeserializeOwned};
+
+use crate::codec;
+pub use crate::codec::EncodeError;
 pub use crate::job::{Checkpoint, DecodeError, Job, NoCheckpoint, Payload, Policy, Versioned};
 pub use crate::version::{Line, MinReader, Version};
 
-/// What a shape inherits from its `previous` one: its lines, and a way to read them.
-///
-/// All demands on a `previous` type meet in one constructor call, so that a mistake in it is one
-/// error and not one for each use.
+/// What a shape inherits from its `previous` one: its kind, its lines, and a way to read them.
 pub struct Past<Next> {
     kind: &'static str,
     major: u32,
@@ -28,30 +30,16 @@ pub struct Past<Next> {
 }
 
 impl<Next: Versioned> Past<Next> {
-    /// The past of a payload.
-    pub const fn payload<P: Payload>() -> Self
-    where
-        Next: UpcastFrom<P>,
-    {
-        Self { kind: P::KIND, ..Self::versioned::<P>() }
-    }
-
-    /// The past of a checkpoint.
-    pub const fn checkpoint<P: Checkpoint>() -> Self
-    where
-        Next: UpcastFrom<P>,
-    {
-        Self::versioned::<P>()
-    }
-
-    const fn versioned<P: Versioned>() -> Self
-    where
-        Next: UpcastFrom<P>,
-    {
-        let decode = |major, text: &str| {
-            Next::upcast_from(P::decode(major, text)?).map_err(DecodeError::Upcast)
-        };
-        Self { kind: "", major: P::VERSION.major, lines: P::lines, decode }
+    /// The past that a shape is, and how a text of it becomes the next one.
+    ///
+    /// The traits of `P` are not demanded here: the expansion names each as `<P as …>`, because
+    /// rustc says of such a path what is missing, and of a bound also where the bound stands.
+    pub const fn of<P>(
+        previous: &Previous<P>,
+        decode: fn(u32, &str) -> Result<Next, DecodeError>,
+    ) -> Self {
+        let Previous { kind, major, lines, .. } = *previous;
+        Self { kind, major, lines, decode }
     }
 
     /// Whether the past is of the kind, or of one that the kind was known by.
@@ -72,14 +60,6 @@ impl<Next: Versioned> Past<Next> {
         lines.push(own_line::<Next>());
         lines
     }
-
-    /// [`Versioned::decode`] of a shape with this past.
-    ///
-    /// # Errors
-    /// As [`Versioned::decode`].
-    pub fn decode(&self, major: u32, text: &str) -> Result<Next, DecodeError> {
-        if major < Next::VERSION.major { (self.decode)(major, text) } else { decode(major, text) }
-    }
 }
 
 /// [`Versioned::lines`] of a shape without a past.
@@ -87,18 +67,122 @@ pub fn lines<Own: Versioned>() -> Vec<Line> {
     vec![own_line::<Own>()]
 }
 
-/// [`Versioned::decode`] of a shape without a past.
-///
-/// # Errors
-/// As [`Versioned::decode`]; also a major that the shape has no line for, since a reader never
-/// guesses.
-pub fn decode<Own: Versioned>(major: u32, text: &str) -> Result<Own, DecodeError> {
-    let own = Own::VERSION.major;
-    if major == own {
-        return DecodeError::from_json(text);
+/// A shape that is written as JSON: every type that is `Serialize`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` can't be stored: it is not `Serialize`",
+    label = "add `#[derive(serde::Serialize)]` to this type"
+)]
+pub trait Write {
+    /// [`Versioned::encode`].
+    ///
+    /// # Errors
+    /// As [`Versioned::encode`].
+    fn write(&self) -> Result<String, EncodeError>;
+}
+
+#[diagnostic::do_not_recommend]
+impl<T: Serialize> Write for T {
+    fn write(&self) -> Result<String, EncodeError> {
+        codec::encode(self)
     }
-    let reason = format!("a text of major {major} was given to a shape of major {own}");
-    Err(DecodeError::Malformed(serde::de::Error::custom(reason)))
+}
+
+/// A shape that is read as JSON: every type that is `Deserialize` and owns what it holds.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` can't be read from the store: it is not `Deserialize`",
+    label = "add `#[derive(serde::Deserialize)]` to this type"
+)]
+pub trait Read: Sized {
+    /// [`Versioned::decode`] of a shape with or without a past.
+    ///
+    /// # Errors
+    /// As [`Versioned::decode`].
+    fn read(major: u32, text: &str, past: Option<&Past<Self>>) -> Result<Self, DecodeError>
+    where
+        Self: Versioned;
+}
+
+#[diagnostic::do_not_recommend]
+impl<T: DeserializeOwned> Read for T {
+    fn read(major: u32, text: &str, past: Option<&Past<Self>>) -> Result<Self, DecodeError>
+    where
+        Self: Versioned,
+    {
+        match past {
+            _ if major == Self::VERSION.major => DecodeError::from_json(text),
+            Some(past) if major < Self::VERSION.major => (past.decode)(major, text),
+            _ => Err(DecodeError::NoLine { major }),
+        }
+    }
+}
+
+/// A shape that is the past of another.
+pub struct Previous<P> {
+    kind: &'static str,
+    major: u32,
+    lines: fn() -> Vec<Line>,
+    decode: fn(u32, &str) -> Result<P, DecodeError>,
+}
+
+impl<P: Versioned> Previous<P> {
+    const fn of_kind(kind: &'static str) -> Self {
+        Self { kind, major: P::VERSION.major, lines: P::lines, decode: P::decode }
+    }
+}
+
+impl<P> Previous<P> {
+    /// [`Versioned::decode`] of the shape.
+    ///
+    /// # Errors
+    /// As [`Versioned::decode`].
+    pub fn decode(&self, major: u32, text: &str) -> Result<P, DecodeError> {
+        (self.decode)(major, text)
+    }
+}
+
+/// A payload as the past of a newer one.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a payload",
+    label = "add `#[derive(PastJob)]` to this type"
+)]
+pub trait PastPayload: Sized {
+    /// What the newer one takes of it.
+    const PREVIOUS: Previous<Self>;
+}
+
+#[diagnostic::do_not_recommend]
+impl<T: Payload> PastPayload for T {
+    const PREVIOUS: Previous<Self> = Previous::of_kind(T::KIND);
+}
+
+/// A checkpoint as the past of a newer one.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a checkpoint",
+    label = "add `#[derive(Checkpoint)]` to this type"
+)]
+pub trait PastCheckpoint: Sized {
+    /// What the newer one takes of it.
+    const PREVIOUS: Previous<Self>;
+}
+
+#[diagnostic::do_not_recommend]
+impl<T: Checkpoint> PastCheckpoint for T {
+    const PREVIOUS: Previous<Self> = Previous::of_kind("");
+}
+
+/// A checkpoint that a job names as its own.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a checkpoint",
+    label = "add `#[derive(Checkpoint)]` and `#[checkpoint(version = \"1.0.0\")]` to this type"
+)]
+pub trait OwnCheckpoint {
+    /// The type itself.
+    type Itself: Checkpoint;
+}
+
+#[diagnostic::do_not_recommend]
+impl<T: Checkpoint> OwnCheckpoint for T {
+    type Itself = T;
 }
 
 /// A shape that can be made from an older one: every type that is `From` or `TryFrom` it.
@@ -109,11 +193,11 @@ pub fn decode<Own: Versioned>(major: u32, text: &str) -> Result<Own, DecodeError
             error that implements `Display`"
 )]
 pub trait UpcastFrom<P>: Sized {
-    /// Converts; the error is the reason as text.
+    /// Converts what was decoded; the error of the conversion is kept as text.
     ///
     /// # Errors
-    /// What the type's own conversion says.
-    fn upcast_from(past: P) -> Result<Self, String>;
+    /// That of decoding, or [`DecodeError::Upcast`].
+    fn upcast_from(past: Result<P, DecodeError>) -> Result<Self, DecodeError>;
 }
 
 #[diagnostic::do_not_recommend]
@@ -122,8 +206,8 @@ where
     Next: TryFrom<P>,
     Next::Error: Display,
 {
-    fn upcast_from(past: P) -> Result<Self, String> {
-        Self::try_from(past).map_err(|error| error.to_string())
+    fn upcast_from(past: Result<P, DecodeError>) -> Result<Self, DecodeError> {
+        Self::try_from(past?).map_err(|error| DecodeError::Upcast(error.to_string()))
     }
 }
 

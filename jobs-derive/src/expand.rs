@@ -5,9 +5,11 @@
 //! 2. Nothing is written that depends on a feature, since `cfg` would ask the user's crate.
 //! 3. All of it sits in an anonymous `const`, so nothing is added to the user's names.
 //! 4. What rustc may find wrong with it is on the user's token that caused it, once. So the traits
-//!    that build on `Versioned` ask for it in a `where`: without that, a type that lacks
-//!    `Serialize` would be told so for each of them. The `for` is there because rustc checks a
-//!    bound without any parameter on the spot, and then says it all the same.
+//!    that build on `Versioned` ask for it in a `where`: without that, a type that is not `Send`
+//!    would be told so for each of them. The `for` is there because rustc checks a bound without
+//!    any parameter on the spot, and then says it all the same.
+//! 5. What a type may lack is named as `<Type as Trait>::…` and not as a bound: rustc then answers
+//!    with the trait's own message, without quoting where a bound stands.
 
 use proc_macro2::{Ident, Literal, Span, TokenStream};
 use quote::{quote, quote_spanned};
@@ -51,14 +53,20 @@ pub(crate) fn implementations(shape: &Shape) -> TokenStream {
 
 /// The shape's past, and the checks of it that only rustc can make.
 fn past(shape: &Shape, previous: &Type) -> TokenStream {
-    let (name, private) = (&shape.name, private(shape));
-    let constructor = match &shape.role {
-        Role::Job(_) | Role::PastJob { .. } => quote_spanned!(previous.span()=> payload),
-        Role::Checkpoint => quote_spanned!(previous.span()=> checkpoint),
+    let (name, private, at) = (&shape.name, private(shape), previous.span());
+    let role = match &shape.role {
+        Role::Job(_) | Role::PastJob { .. } => quote!(PastPayload),
+        Role::Checkpoint => quote!(PastCheckpoint),
     };
     let checks = checks(shape, previous);
+    let next = located(quote!(#name), at);
+    let past = quote_spanned!(at=> <#previous as #private::#role>::PREVIOUS);
+    let upcast_from = quote_spanned!(at=> <#next as #private::UpcastFrom<#previous>>::upcast_from);
     quote! {
-        const __PAST: #private::Past<#name> = #private::Past::#constructor::<#previous>();
+        const __PREVIOUS: #private::Previous<#previous> = #past;
+        const __PAST: #private::Past<#name> = #private::Past::of(&__PREVIOUS, |__major, __text| {
+            #upcast_from(__PREVIOUS.decode(__major, __text))
+        });
         #checks
     }
 }
@@ -91,11 +99,13 @@ fn versioned(shape: &Shape) -> TokenStream {
     let (name, private) = (&shape.name, private(shape));
     let [major, minor, patch] = shape.version.map(Literal::u32_unsuffixed);
     let [reader_major, reader_minor] = shape.min_reader.map(Literal::u32_unsuffixed);
-    let (lines, decode) = if shape.previous.is_some() {
-        (quote!(__PAST.lines()), quote!(__PAST.decode(__major, __text)))
+    let (lines, past) = if shape.previous.is_some() {
+        (quote!(__PAST.lines()), quote!(#private::Some(&__PAST)))
     } else {
-        (quote!(#private::lines::<Self>()), quote!(#private::decode(__major, __text)))
+        (quote!(#private::lines::<Self>()), quote!(#private::None))
     };
+    let write = quote_spanned!(name.span()=> <Self as #private::Write>::write);
+    let read = quote_spanned!(name.span()=> <Self as #private::Read>::read);
     quote! {
         #[automatically_derived]
         impl #private::Versioned for #name {
@@ -107,11 +117,15 @@ fn versioned(shape: &Shape) -> TokenStream {
                 #lines
             }
 
+            fn encode(&self) -> #private::Result<#private::String, #private::EncodeError> {
+                #write(self)
+            }
+
             fn decode(
                 __major: #private::u32,
                 __text: &#private::str,
             ) -> #private::Result<Self, #private::DecodeError> {
-                #decode
+                #read(__major, __text, #past)
             }
         }
     }
@@ -134,7 +148,11 @@ fn job_of(shape: &Shape, job: &JobRole) -> TokenStream {
     let (name, private) = (&shape.name, private(shape));
     let checkpoint = job.checkpoint.as_ref().map_or_else(
         || quote!(type Checkpoint = #private::NoCheckpoint;),
-        |checkpoint| quote_spanned!(checkpoint.span()=> type Checkpoint = #checkpoint;),
+        |checkpoint| {
+            quote_spanned! {checkpoint.span()=>
+                type Checkpoint = <#checkpoint as #private::OwnCheckpoint>::Itself;
+            }
+        },
     );
     let aliases = (!job.aliases.is_empty()).then(|| {
         let aliases = &job.aliases;

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jobs_core::store::memory::MemoryStore;
-use jobs_core::store::{Enqueued, Inspect, Operate, Store};
-use jobs_core::{BuildId, Clock, Job, JobId, JobRecord, MAX_PAYLOAD_BYTES, Random};
+use jobs_core::store::{Inspect, Operate, Store};
+use jobs_core::{BuildId, Clock, JobId, JobRecord, MAX_PAYLOAD_BYTES, Random};
 
 use crate::clock::SystemClock;
-use crate::enqueue::Enqueue;
+use crate::enqueue::{Enqueue, Enqueueable};
 use crate::error::{Error, ErrorKind};
 use crate::random::OsRandom;
 use crate::store::{Backend, StoreDatabase, unknown_scheme};
@@ -65,16 +65,16 @@ impl Jobs {
     }
 
     /// Begins to enqueue a job. Nothing happens until it is awaited.
-    pub fn enqueue<J: Job>(&self, job: J) -> Enqueue<'_> {
+    pub fn enqueue<J: Enqueueable>(&self, job: J) -> Enqueue<'_, J::One> {
         Enqueue::new(self, [job])
     }
 
     /// Begins to enqueue any number of jobs of one type. All are stored or none; the answers are in
     /// their order.
-    pub fn enqueue_all<J: Job>(
+    pub fn enqueue_all<J: Enqueueable>(
         &self,
         jobs: impl IntoIterator<Item = J>,
-    ) -> Enqueue<'_, Vec<Enqueued>> {
+    ) -> Enqueue<'_, J::Many> {
         Enqueue::new(self, jobs)
     }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use jobs_core::store::{CheckpointSave, Standing};
-use jobs_core::{ClaimNumber, Fence, Headers, JobId, NoCheckpoint, Timestamp, Versioned, encode};
+use jobs_core::{ClaimNumber, Fence, Headers, JobId, NoCheckpoint, Timestamp, Versioned};
 
 use crate::client::Jobs;
 use crate::handler::JobError;
@@ -226,7 +226,7 @@ impl<S, C: Versioned> JobContext<S, C> {
     }
 
     fn save(&self, at: &C) -> Result<CheckpointSave, JobError> {
-        let text = encode(at).map_err(|error| JobError::from(error).permanent())?;
+        let text = at.encode().map_err(|error| JobError::from(error).permanent())?;
         if text.len() > MAX_CHECKPOINT_BYTES {
             let message = format!(
                 "the checkpoint has {} bytes, more than the limit of {MAX_CHECKPOINT_BYTES}; keep \

@@ -51,6 +51,28 @@ pub trait Answer: Sized + Send + sealed::Sealed {
     fn of(answers: Vec<Enqueued>) -> Self;
 }
 
+/// A job as what is enqueued: every [`Job`].
+///
+/// The answers are named through this trait because rustc says of a type in a signature what is
+/// missing, and of a bound alone also where it stands and what else there is.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a job",
+    label = "`{Self}` can't be enqueued",
+    note = "add `#[derive(Job)]` and `#[job(kind = \"…\", version = \"1.0.0\")]` to `{Self}`"
+)]
+pub trait Enqueueable: Job {
+    /// What the enqueue of one answers.
+    type One: Answer;
+    /// What the enqueue of many answers.
+    type Many: Answer;
+}
+
+#[diagnostic::do_not_recommend]
+impl<J: Job> Enqueueable for J {
+    type One = Enqueued;
+    type Many = Vec<Enqueued>;
+}
+
 mod sealed {
     pub trait Sealed {}
     impl Sealed for super::Enqueued {}

@@ -216,35 +216,94 @@ impl<T, E: Into<JobError>> ResultExt<T> for Result<T, E> {
     }
 }
 
-/// An async function that handles a job: `async fn(J, JobContext<S>) -> Result<(), JobError>`.
+/// A function that handles a job: `async fn(J, JobContext<S>) -> Result<(), JobError>`.
 ///
-/// Implemented for every function and closure of that form; it may also return
-/// `Result<Outcome, JobError>`.
+/// Its arguments and its future have traits of their own, [`Takes`] and [`Ends`], so that rustc names
+/// the piece that is wrong.
 #[diagnostic::on_unimplemented(
-    message = "this is not a handler function for the state `{S}`",
-    label = "expected `async fn(J, JobContext<{S}>) -> Result<(), JobError>`",
-    note = "the function is async, takes the job first and the `JobContext<{S}>` second, returns \
-            `Result<(), JobError>` or `Result<Outcome, JobError>`, and its future is Send: it holds \
-            no `Rc`, `RefCell` guard or raw pointer across an await"
+    message = "this is not a handler function",
+    label = "expected `async fn(J, JobContext<S>) -> Result<(), JobError>`"
 )]
-pub trait HandlerFn<S: Clone + Send + Sync + 'static, J: Job>: Send + Sync + 'static {
+pub trait HandlerFn<J, C, R>: Send + Sync + 'static {
     /// Calls the function.
-    fn call(
-        &self,
-        job: J,
-        cx: JobContext<S, J::Checkpoint>,
-    ) -> impl Future<Output = Result<Outcome, JobError>> + Send;
+    fn call(&self, job: J, cx: C) -> R;
 }
 
-impl<S, J, F, Ended, Out> HandlerFn<S, J> for F
+#[diagnostic::do_not_recommend]
+impl<J, C, R, F: Fn(J, C) -> R + Send + Sync + 'static> HandlerFn<J, C, R> for F {
+    fn call(&self, job: J, cx: C) -> R {
+        self(job, cx)
+    }
+}
+
+/// A function whose arguments fit the state `S`: a job `J` and its context `C`.
+///
+/// It is asked of the function because rustc points at the type that lacks a trait.
+#[diagnostic::on_unimplemented(
+    message = "`{J}` and `{C}` are not a job and its context for the state `{S}`",
+    label = "expected a type with `#[derive(Job)]`, then `JobContext<{S}>`, or `JobContext<{S}, C>` \
+             where the job names the checkpoint `C`"
+)]
+pub trait Takes<S, J: Job, C> {
+    /// The context as the argument.
+    fn context(cx: JobContext<S, J::Checkpoint>) -> C;
+}
+
+// `C` is learnt from the function, not from here: so a wrong one is answered by this trait, and not
+// as a wrong signature, which rustc spreads over 23 lines.
+#[diagnostic::do_not_recommend]
+impl<F, S, J: Job, C> Takes<S, J, C> for F
 where
-    S: Clone + Send + Sync + 'static,
-    J: Job,
-    F: Fn(J, JobContext<S, J::Checkpoint>) -> Ended + Send + Sync + 'static,
-    Ended: Future<Output = Result<Out, JobError>> + Send,
+    C: sealed::Context<State = S, Checkpoint = J::Checkpoint>,
+{
+    fn context(cx: JobContext<S, J::Checkpoint>) -> C {
+        C::itself(cx)
+    }
+}
+
+mod sealed {
+    use super::JobContext;
+
+    pub trait Context {
+        type State;
+        type Checkpoint;
+
+        fn itself(cx: JobContext<Self::State, Self::Checkpoint>) -> Self;
+    }
+
+    impl<S, C> Context for JobContext<S, C> {
+        type State = S;
+        type Checkpoint = C;
+
+        fn itself(cx: Self) -> Self {
+            cx
+        }
+    }
+}
+
+/// What a handler function returns when it is called: a future that ends as a handler ends.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not the future of a handler",
+    label = "expected an `async` function that returns `Result<(), JobError>` or \
+             `Result<Outcome, JobError>`"
+)]
+pub trait Ends: 'static {
+    /// Runs to the end.
+    fn end(self) -> impl Future<Output = Result<Outcome, JobError>> + Send
+    where
+        Self: Send;
+}
+
+#[diagnostic::do_not_recommend]
+impl<F, Out> Ends for F
+where
+    F: Future<Output = Result<Out, JobError>> + 'static,
     Out: Into<Outcome>,
 {
-    async fn call(&self, job: J, cx: JobContext<S, J::Checkpoint>) -> Result<Outcome, JobError> {
-        self(job, cx).await.map(Into::into)
+    async fn end(self) -> Result<Outcome, JobError>
+    where
+        Self: Send,
+    {
+        self.await.map(Into::into)
     }
 }

@@ -15,7 +15,7 @@ use jobs_core::{Job, Kind, Ladder, Line, Policy, QueueName, Reader};
 
 use self::erased::{Erased, FunctionHandler, TraitHandler};
 pub(crate) use self::erased::{PrepareError, Prepared, StoredText};
-use crate::handler::{Handler, HandlerFn, JobError, Outcome};
+use crate::handler::{Ends, Handler, HandlerFn, JobError, Outcome, Takes};
 use crate::run::RunInfo;
 
 /// Collects the handlers of a worker. [`build`](Self::build) reports every mistake at once.
@@ -82,17 +82,22 @@ impl<S: Clone + Send + Sync + 'static> Registry<S> {
         Self { handled: Vec::new(), retired: Vec::new(), around: Vec::new() }
     }
 
-    /// Adds a job with its [`Handler`].
+    /// Adds a job with its [`Handler`]; [`WithHandler`] is every type that has one.
     #[must_use]
-    pub fn job<J: Handler<S>>(mut self) -> Self {
-        self.handled.push(Handled::of::<J>(Box::new(TraitHandler::<J>::new()), J::ladder()));
-        self
+    pub fn job<J: WithHandler<S>>(self) -> J::Registry {
+        J::add_to(self)
     }
 
-    /// Adds a job with an async function as its handler.
+    /// Adds a job with an async function as its handler:
+    /// `async fn(J, JobContext<S>) -> Result<(), JobError>`, or with
+    /// `JobContext<S, J::Checkpoint>` where the job names a checkpoint, or with
+    /// `Result<Outcome, JobError>`.
     #[must_use]
-    pub fn handle<J: Job, F: HandlerFn<S, J>>(mut self, function: F) -> Self {
-        let erased = Box::new(FunctionHandler::<J, F>::new(function));
+    pub fn handle<J: Job, C: 'static, R: Ends + Send, F: HandlerFn<J, C, R> + Takes<S, J, C>>(
+        mut self,
+        function: F,
+    ) -> Self {
+        let erased = Box::new(FunctionHandler::<J, C, R, F>::new(function));
         self.handled.push(Handled::of::<J>(erased, Ladder::default()));
         self
     }
@@ -162,6 +167,34 @@ impl<S: Clone + Send + Sync + 'static> Registry<S> {
         } else {
             Err(RegistryError { problems })
         }
+    }
+}
+
+/// A job that has a [`Handler`]: every type that implements it.
+///
+/// The registry is named through this trait because rustc says of a type in a signature what is
+/// missing, and of a bound alone also where it stands and what else there is.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` has no handler for the state `{S}`",
+    label = "no `Handler<{S}>` for `{Self}`",
+    note = "write `impl Handler<{S}> for {Self}`, or register an async function with `.handle(…)`"
+)]
+pub trait WithHandler<S: Clone + Send + Sync + 'static>: Handler<S> {
+    /// The registry that it is added to.
+    type Registry;
+
+    #[doc(hidden)]
+    fn add_to(registry: Registry<S>) -> Self::Registry;
+}
+
+#[diagnostic::do_not_recommend]
+impl<S: Clone + Send + Sync + 'static, J: Handler<S>> WithHandler<S> for J {
+    type Registry = Registry<S>;
+
+    fn add_to(mut registry: Registry<S>) -> Registry<S> {
+        let erased = Box::new(TraitHandler::<J>::new());
+        registry.handled.push(Handled::of::<J>(erased, J::ladder()));
+        registry
     }
 }
 

@@ -9,7 +9,7 @@ use jobs_core::Versioned;
 
 /// Writes a value as the framework does and reads it back under its own major.
 fn stored<T: Versioned>(value: &T) -> (String, T) {
-    let text = serde_json::to_string(value).unwrap();
+    let text = value.encode().unwrap();
     let read = T::decode(T::VERSION.major, &text).unwrap();
     (text, read)
 }

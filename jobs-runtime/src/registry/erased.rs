@@ -6,7 +6,7 @@ use futures_util::future::BoxFuture;
 use jobs_core::{DecodeError, Job, Versioned};
 
 use crate::context::{JobContext, Parts};
-use crate::handler::{Handler, HandlerFn, JobError, Outcome};
+use crate::handler::{Ends, Handler, HandlerFn, JobError, Outcome, Takes};
 
 /// A decoded job, ready to run.
 pub(crate) type Prepared<S> =
@@ -39,9 +39,9 @@ pub(crate) trait Erased<S>: Send + Sync {
 pub(super) struct TraitHandler<J>(PhantomData<fn() -> J>);
 
 /// A job with a function.
-pub(super) struct FunctionHandler<J, F> {
+pub(super) struct FunctionHandler<J, C, R, F> {
     function: std::sync::Arc<F>,
-    _job: PhantomData<fn() -> J>,
+    _signature: PhantomData<fn(J, C) -> R>,
 }
 
 impl<J> TraitHandler<J> {
@@ -50,9 +50,9 @@ impl<J> TraitHandler<J> {
     }
 }
 
-impl<J, F> FunctionHandler<J, F> {
+impl<J, C, R, F> FunctionHandler<J, C, R, F> {
     pub(super) fn new(function: F) -> Self {
-        Self { function: std::sync::Arc::new(function), _job: PhantomData }
+        Self { function: std::sync::Arc::new(function), _signature: PhantomData }
     }
 }
 
@@ -85,11 +85,13 @@ where
     }
 }
 
-impl<S, J, F> Erased<S> for FunctionHandler<J, F>
+impl<S, J, C, R, F> Erased<S> for FunctionHandler<J, C, R, F>
 where
     S: Clone + Send + Sync + 'static,
     J: Job,
-    F: HandlerFn<S, J>,
+    C: 'static,
+    R: Ends + Send,
+    F: HandlerFn<J, C, R> + Takes<S, J, C>,
 {
     fn prepare(
         &self,
@@ -99,7 +101,8 @@ where
         let (job, resume) = decode::<J>(payload, checkpoint)?;
         let function = self.function.clone();
         Ok(Box::new(move |state, parts| {
-            Box::pin(async move { function.call(job, JobContext::new(state, parts, resume)).await })
+            let cx = JobContext::new(state, parts, resume);
+            Box::pin(async move { function.call(job, F::context(cx)).end().await })
         }))
     }
 }

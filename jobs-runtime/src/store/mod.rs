@@ -44,8 +44,8 @@ pub enum TransactionConnection<'a> {
 /// A transaction of the application: `sqlx::Transaction` of SQLite or of PostgreSQL.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a transaction that jobs can join",
-    label = "expected `sqlx::Transaction<'_, Sqlite>` or `sqlx::Transaction<'_, Postgres>`",
-    note = "the database's feature of jobs-runtime must be on: `sqlite` (the default) or `postgres`"
+    label = "expected a `sqlx::Transaction`, of `Sqlite` with the feature `sqlite` (on by default) \
+             or of `Postgres` with the feature `postgres`"
 )]
 pub trait UserTransaction: Send + sealed::Sealed {
     /// Its connection.
@@ -68,6 +68,7 @@ mod sealed {
 impl sealed::Sealed for sqlx::Transaction<'_, sqlx::Sqlite> {}
 
 #[cfg(feature = "sqlite")]
+#[diagnostic::do_not_recommend]
 impl UserTransaction for sqlx::Transaction<'_, sqlx::Sqlite> {
     fn connection(&mut self) -> TransactionConnection<'_> {
         TransactionConnection::Sqlite(self)
@@ -78,6 +79,7 @@ impl UserTransaction for sqlx::Transaction<'_, sqlx::Sqlite> {
 impl sealed::Sealed for sqlx::Transaction<'_, sqlx::Postgres> {}
 
 #[cfg(feature = "postgres")]
+#[diagnostic::do_not_recommend]
 impl UserTransaction for sqlx::Transaction<'_, sqlx::Postgres> {
     fn connection(&mut self) -> TransactionConnection<'_> {
         TransactionConnection::Postgres(self)
