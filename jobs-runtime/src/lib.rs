@@ -1,5 +1,10 @@
 //! Jobs that survive deploys: client, workers and stores.
 
+#![cfg_attr(
+    not(any(feature = "sqlite", feature = "postgres")),
+    allow(unused_variables, clippy::unused_async, reason = "only a SQL store has transactions")
+)]
+
 mod client;
 mod clock;
 mod context;
