@@ -21,6 +21,7 @@ statements! {
     COUNT_EVENTS = "count_events";
     COUNTS = "counts";
     DATA_VERSION = "data_version";
+    DATABASE_FILE = "database_file";
     DONE = "done";
     ENQUEUE = "enqueue";
     ENQUEUE_TWINS = "enqueue_twins";
