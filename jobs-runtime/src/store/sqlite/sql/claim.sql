@@ -31,7 +31,7 @@ taken (queue, route, place, id, room) AS (
     )
     WHERE taken.room > 1
     ORDER BY 3, 4
-    LIMIT ?4
+    LIMIT ?4 + 0
 )
 UPDATE jobs_job
 SET state = 'running', claim_number = claim_number + 1, worker_id = ?1, claimed_at_us = ?2

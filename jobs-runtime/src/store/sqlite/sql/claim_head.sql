@@ -12,7 +12,7 @@ WHERE id IN (
         AND (SELECT worker.id FROM jobs_worker AS worker
             WHERE worker.id = ?1 AND worker.ended_at_us IS NULL) IS NOT NULL
     ORDER BY place, id
-    LIMIT ?7
+    LIMIT ?7 + 0
 ) AND claim_number < 9223372036854775807
 RETURNING
     id, claim_number, queue, priority, kind, version, min_reader, payload, headers, enqueued_at_us,

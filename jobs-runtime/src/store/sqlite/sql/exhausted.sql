@@ -10,6 +10,6 @@ WHERE id IN (
     WHERE state = 'ready' AND queue = ?1 AND route = ?2
         AND (SELECT paused.queue FROM jobs_pause AS paused WHERE paused.queue = ?1) IS NULL
     ORDER BY place, id
-    LIMIT ?3
+    LIMIT ?3 + 0
 ) AND claim_number = 9223372036854775807
 RETURNING id, claim_number, events
