@@ -47,6 +47,9 @@ pub const REDRIVEN: &str = "redriven";
 /// The class of a job whose claim number can't grow any more.
 pub const EXHAUSTED: &str = "claim_numbers_exhausted";
 
+/// How long a store remembers workers that have ended.
+pub const WORKERS_KEPT: Duration = Duration::from_hours(24 * 30);
+
 /// What producers and workers ask of a store.
 #[async_trait]
 pub trait Store: Send + Sync + fmt::Debug + 'static {
@@ -127,13 +130,14 @@ pub trait Store: Send + Sync + fmt::Debug + 'static {
     /// next sweep. Partial: at most `limit` jobs.
     async fn sweep(&self, sweep: &Sweep) -> Result<Swept>;
 
-    /// Ends a worker's lease for good and, in the same transaction, gives back as interruptions
+    /// Ends a worker's lease for good, with the phase [`Done`](Phase::Done), and, in the same transaction, gives back as interruptions
     /// whatever the store still says it holds, by the rules of [`settle`](Self::settle); answers
     /// which, in order of id. Closing again, or an unknown worker, gives nothing back.
     async fn close(&self, worker: WorkerId, by: &Author) -> Result<Vec<JobId>>;
 
     /// Deletes finished jobs that ended longer ago than their retention, and all that belongs to
-    /// them, oldest first, at most `limit`; answers how many.
+    /// them, oldest first, at most `limit`; answers how many. Where nothing old is left, forgets
+    /// workers that ended longer ago than [`WORKERS_KEPT`] and hold nothing.
     async fn prune(&self, retention: Retention, limit: u32) -> Result<u32>;
 
     /// A signal that something may have become ready or due.
@@ -542,7 +546,7 @@ pub enum Cancelled {
 pub struct Redrive {
     /// Keep the counters; otherwise all of them start from zero.
     pub keeps_counters: bool,
-    /// Forget the checkpoint; otherwise the job resumes from it.
+    /// Forget the checkpoint and its number; otherwise the job resumes from it.
     pub forgets_checkpoint: bool,
 }
 

@@ -96,3 +96,12 @@ fn a_planted_fault_in_the_rollback_is_found() {
     let (_, told) = found(Fault::Rollback);
     assert!(told.contains("the store differs from the model"), "{told}");
 }
+
+#[test]
+fn a_life_may_move_between_threads() {
+    const fn moves<T: Send>(_: &T) {}
+    let (subject, model) = (MemorySubject::new(1), MemorySubject::new(2));
+    let life = model::compare(1, STEPS, &subject, &model);
+    moves(&life);
+    block_on(life);
+}

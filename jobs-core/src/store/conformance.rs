@@ -218,7 +218,8 @@ checks! { $
         a_renewal_publishes_the_phase
         a_heartbeat_hears_what_its_worker_holds
         the_workers_are_listed_newest_first
-        a_lease_ends_once;
+        a_lease_ends_once
+        workers_that_ended_long_ago_are_forgotten;
     sweep:
         an_expired_worker_loses_its_runs_as_crashes
         a_crashed_run_keeps_its_place

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::super::{Held, NewWorker, Phase, Renewed, Swept};
+use super::super::{Held, NewWorker, Phase, Renewed, Retention, Swept, WORKERS_KEPT};
 use super::Subject;
 use super::scene::{ALL, SECOND, Scene, job, new_worker, sweep};
 use crate::id::WorkerId;
@@ -137,6 +137,8 @@ pub(super) async fn the_workers_are_listed_newest_first(subject: &dyn Subject) {
     assert_eq!(held, [1, 0, 0]);
     assert_eq!((records[0].name.as_str(), records[0].manifest.as_str()), ("one", "{}"));
     assert_eq!(records[0].build, "shop 1.0.0");
+    let phases: Vec<_> = records.iter().map(|worker| worker.phase).collect();
+    assert_eq!(phases, [Phase::Working, Phase::Done, Phase::Working]);
 }
 
 pub(super) async fn a_lease_ends_once(subject: &dyn Subject) {
@@ -147,4 +149,19 @@ pub(super) async fn a_lease_ends_once(subject: &dyn Subject) {
     assert_eq!(scene.sweep().await, Swept::default());
     scene.close().await;
     assert_eq!(subject.inspect().workers().await.unwrap()[0].is_taken_back, record.is_taken_back);
+}
+
+pub(super) async fn workers_that_ended_long_ago_are_forgotten(subject: &dyn Subject) {
+    let scene = Scene::open(subject).await;
+    let retention = Retention::default();
+    scene.close().await;
+    subject.store().prune(retention, ALL).await.unwrap();
+    assert_eq!(subject.inspect().workers().await.unwrap().len(), 1);
+    subject.advance(WORKERS_KEPT + SECOND).await;
+    let open = scene.another().await;
+    assert_eq!(subject.store().prune(retention, ALL).await.unwrap(), 0);
+    let workers = subject.inspect().workers().await.unwrap();
+    assert_eq!(workers.iter().map(|worker| worker.id).collect::<Vec<_>>(), [open.worker]);
+    assert_eq!(scene.renew().await, Renewed::Ended);
+    assert_eq!(scene.close().await, []);
 }

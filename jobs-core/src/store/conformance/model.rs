@@ -41,10 +41,9 @@ pub async fn compare(seed: u64, steps: usize, subject: &dyn Subject, model: &Mem
 /// # Panics
 /// When one of the two is set and is not a number.
 pub fn seeds(count: u64) -> Box<dyn Iterator<Item = u64>> {
-    match (number("JOBS_SEED"), number("JOBS_SEEDS")) {
-        (Some(seed), _) => Box::new(std::iter::once(seed)),
-        (None, Some(count)) => Box::new(1..=count),
-        (None, None) => Box::new(1..=count),
+    match number("JOBS_SEED") {
+        Some(seed) => Box::new(std::iter::once(seed)),
+        None => Box::new(1..=number("JOBS_SEEDS").unwrap_or(count)),
     }
 }
 

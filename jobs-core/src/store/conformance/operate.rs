@@ -123,6 +123,9 @@ pub(super) async fn a_redrive_keeps_or_forgets_as_asked(subject: &dyn Subject) {
         let again = scene.take().await;
         assert_eq!(again.counters, Counters { failures, ..Counters::default() }, "{redrive:?}");
         assert_eq!(again.checkpoint.is_some(), is_kept, "{redrive:?}");
+        scene.save(again.fence, "[8]").await;
+        let number = scene.record(run.fence.job).await.checkpoint.unwrap().number;
+        assert_eq!(number, if is_kept { 2 } else { 1 }, "{redrive:?}");
         scene.end_as(&again, &Ending::Done, State::Succeeded).await;
     }
 }

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use super::super::{Author, Held, NewWorker, Phase, Renewed, Sweep, Swept, WorkerRecord};
+use super::super::{
+    Author, Held, NewWorker, Phase, Renewed, Sweep, Swept, WORKERS_KEPT, WorkerRecord,
+};
 use super::Moment;
 use super::claim::size;
 use super::tables::{Tables, Worker, fence};
@@ -80,7 +82,10 @@ impl Tables {
         draw: u64,
     ) -> Vec<JobId> {
         match self.workers.get_mut(&worker) {
-            Some(worker) if worker.record.ended_at.is_none() => worker.record.ended_at = Some(now),
+            Some(worker) if worker.record.ended_at.is_none() => {
+                worker.record.ended_at = Some(now);
+                worker.record.phase = Phase::Done;
+            }
             Some(_) | None => return Vec::new(),
         }
         let given_up = Ending::Interrupted(Interruption::GivenUp);
@@ -89,6 +94,18 @@ impl Tables {
             self.take_back(now, by, *id, &given_up, draw);
         }
         held
+    }
+
+    /// Forgets workers that ended long ago and hold nothing.
+    pub(super) fn forget_workers(&mut self, now: Timestamp) {
+        let is_old =
+            |worker: &Worker| worker.record.ended_at.is_some_and(|at| at.after(WORKERS_KEPT) < now);
+        let is_idle = |id| self.runs_of(id).next().is_none();
+        let old = self.workers.values().filter(|worker| is_old(worker));
+        let old: Vec<_> = old.map(|worker| worker.record.id).filter(|id| is_idle(*id)).collect();
+        for id in old {
+            self.workers.remove(&id);
+        }
     }
 
     pub(super) fn runs_of(&self, worker: WorkerId) -> impl Iterator<Item = &JobRecord> {

@@ -113,6 +113,7 @@ impl Tables {
     }
 
     pub(super) fn prune(&mut self, now: Timestamp, retention: Retention, limit: u32) -> u32 {
+        self.forget_workers(now);
         let ended = |job: &JobRecord| {
             let kept = kept(job.state, retention)?;
             job.finished_at.filter(|at| at.after(kept) < now).map(|at| (at, job.id))

@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
+use async_lock::Mutex;
+
 use super::super::super::{
-    Author, Cancelled, CheckpointSave, Claim, Claimed, Enqueued, Head, Held, NewWorker, Phase,
-    Redriven, Retention, Sweep, Swept, Transaction,
+    Author, Cancelled, CheckpointSave, Claim, Claimed, Enqueued, Head, Heartbeat, Held, NewWorker,
+    Phase, Redriven, Retention, Sweep, Swept, Transaction,
 };
 use super::super::scene::{ALL, NO_JITTER, build, new_worker};
 use super::super::{Subject, Tampering};
@@ -31,11 +33,12 @@ pub(super) struct Side<'a> {
     /// The store's own ids; the shared number of a job is its place here, from 1.
     jobs: Vec<JobId>,
     workers: Vec<WorkerId>,
+    heartbeat: Mutex<Option<Box<dyn Heartbeat>>>,
 }
 
 impl<'a> Side<'a> {
     pub(super) fn new(subject: &'a dyn Subject) -> Self {
-        Self { subject, jobs: Vec::new(), workers: Vec::new() }
+        Self { subject, jobs: Vec::new(), workers: Vec::new(), heartbeat: Mutex::new(None) }
     }
 
     pub(super) fn jobs(&self) -> usize {
@@ -153,9 +156,13 @@ impl<'a> Side<'a> {
                 Answer::Worker(WorkerId(number(self.workers.len())))
             }
             Step::Renew(worker) => {
-                let mut heartbeat = store.heartbeat().await.unwrap();
-                let renewed = heartbeat.renew(self.own_worker(*worker), Phase::Working).await;
-                Answer::Renewed(renewed.unwrap())
+                let worker = self.own_worker(*worker);
+                let mut heartbeat = self.heartbeat.lock().await;
+                if heartbeat.is_none() {
+                    *heartbeat = Some(store.heartbeat().await.unwrap());
+                }
+                let heartbeat = heartbeat.as_mut().expect("a heartbeat was just opened");
+                Answer::Renewed(heartbeat.renew(worker, Phase::Working).await.unwrap())
             }
             Step::Held(worker) => {
                 let mut heartbeat = store.heartbeat().await.unwrap();
