@@ -176,7 +176,7 @@ impl Settings {
 
     #[cfg(feature = "postgres")]
     fn postgres(&self) -> crate::store::postgres::PostgresOptions {
-        crate::store::postgres::PostgresOptions::new(self.random.clone())
+        crate::store::postgres::PostgresOptions::default().random(self.random.clone())
     }
 }
 
@@ -259,10 +259,10 @@ impl JobsBuilder {
     /// # Errors
     /// As [`open`](Self::open).
     #[cfg(feature = "postgres")]
-    pub async fn from_postgres(self, pool: sqlx::PgPool) -> Result<Jobs, Error> {
+    pub async fn from_postgres(self, pool: &sqlx::PgPool) -> Result<Jobs, Error> {
         let settings = self.checked()?;
         let options = settings.postgres();
-        let store = crate::store::postgres::PostgresStore::from_pool(pool, options).await?;
+        let store = crate::store::postgres::PostgresStore::from_pool(pool.clone(), options).await?;
         Ok(Jobs::new(Backend::Postgres(store), settings))
     }
 

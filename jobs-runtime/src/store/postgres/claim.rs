@@ -3,9 +3,7 @@
 use std::collections::HashMap;
 
 use jobs_core::store::{Claim, Claimed, EXHAUSTED, Head};
-use jobs_core::{
-    ClaimedJob, EventKind, JobId, NewEvent, QueueName, Route, StoredCheckpoint,
-};
+use jobs_core::{ClaimedJob, EventKind, JobId, NewEvent, QueueName, Route, StoredCheckpoint};
 use sqlx::postgres::PgRow;
 
 use super::PostgresStore;
@@ -16,10 +14,7 @@ use super::settle::{Line, record_events};
 use super::sql::Statement;
 
 impl PostgresStore {
-    pub(super) async fn routes_of(
-        &self,
-        queues: &[QueueName],
-    ) -> Attempt<Vec<(QueueName, Route)>> {
+    pub(super) async fn routes_of(&self, queues: &[QueueName]) -> Attempt<Vec<(QueueName, Route)>> {
         let names: Vec<&str> = queues.iter().map(QueueName::as_str).collect();
         let rows = self.lanes().one(self.statements().routes().bind(names)).await?;
         let named: HashMap<&str, &QueueName> = queues.iter().map(|q| (q.as_str(), q)).collect();

@@ -50,9 +50,7 @@ impl PostgresStore {
         let channel = self.bell().carried();
         let mut answers = Vec::new();
         for chunk in chunks {
-            answers.extend(
-                chunk_within(lane.connection(), self, chunk, channel).await?,
-            );
+            answers.extend(chunk_within(lane.connection(), self, chunk, channel).await?);
         }
         lane.commit().await?;
         Ok(answers)
@@ -66,8 +64,7 @@ impl PostgresStore {
         let mut answers = Vec::new();
         let channel = Some(self.bell().channel());
         for chunk in chunks(jobs) {
-            answers
-                .extend(chunk_within(connection, self, chunk, channel).await?);
+            answers.extend(chunk_within(connection, self, chunk, channel).await?);
         }
         Ok(answers)
     }
@@ -86,7 +83,8 @@ async fn chunk_within(
     }
     let (firsts, twins_within) = firsts(jobs);
     let new: Vec<&NewJob> = firsts.iter().map(|nth| &jobs[*nth]).collect();
-    let statement = store.prepared(bound(statements.enqueue_unique(), new.iter().copied(), channel));
+    let statement =
+        store.prepared(bound(statements.enqueue_unique(), new.iter().copied(), channel));
     let rows = statement.fetch_all(&mut *connection).await?;
     let mut stored = stored(&new, &rows)?;
     let missing: Vec<usize> = (0..new.len()).filter(|nth| stored[*nth].is_none()).collect();

@@ -72,12 +72,15 @@ impl Lanes {
     /// Connections of our own.
     pub(super) fn own(connect: &PgConnectOptions, options: &PostgresOptions) -> Self {
         let connections = usize::try_from(options.connections).unwrap_or(usize::MAX);
-        Self::new(options, Source::Own {
-            options: session(connect, options),
-            connect_timeout: options.connect_timeout,
-            permits: Semaphore::new(connections.min(Semaphore::MAX_PERMITS)),
-            idle: Mutex::default(),
-        })
+        Self::new(
+            options,
+            Source::Own {
+                options: session(connect, options),
+                connect_timeout: options.connect_timeout,
+                permits: Semaphore::new(connections.min(Semaphore::MAX_PERMITS)),
+                idle: Mutex::default(),
+            },
+        )
     }
 
     /// Connections of the application's pool, each for one call.
@@ -113,7 +116,11 @@ impl Lanes {
             |trouble| matches!(trouble, Trouble::Sql(error) if is_answer(error)),
             |_| true,
         );
-        if is_usable { lane.give_back() } else { self.forget_idle() }
+        if is_usable {
+            lane.give_back()
+        } else {
+            self.forget_idle()
+        }
         rows
     }
 
@@ -239,7 +246,10 @@ impl fmt::Debug for Lanes {
 }
 
 /// Opens a connection.
-pub(super) async fn connect(options: &PgConnectOptions, longest: Duration) -> Attempt<PgConnection> {
+pub(super) async fn connect(
+    options: &PgConnectOptions,
+    longest: Duration,
+) -> Attempt<PgConnection> {
     let connecting = PgConnection::connect_with(options);
     match tokio::time::timeout(longest, connecting).await {
         Ok(connection) => Ok(connection?),

@@ -33,9 +33,9 @@ impl PostgresStore {
             .bind(micros(worker.lease.length()))
             .bind(Phase::Working.as_str());
         let rows = self.lanes().one(statement).await?;
-        let row = rows.first().ok_or_else(|| {
-            Trouble::new(StoreErrorKind::Corrupt, "the server stored no worker")
-        })?;
+        let row = rows
+            .first()
+            .ok_or_else(|| Trouble::new(StoreErrorKind::Corrupt, "the server stored no worker"))?;
         Ok(WorkerId(Columns::of(row).next()?))
     }
 
@@ -74,12 +74,7 @@ impl PostgresStore {
         }
     }
 
-    async fn try_close(
-        &self,
-        worker: WorkerId,
-        by: &Author,
-        draw: u64,
-    ) -> Attempt<Vec<JobId>> {
+    async fn try_close(&self, worker: WorkerId, by: &Author, draw: u64) -> Attempt<Vec<JobId>> {
         let mut lane = self.lanes().begin(Wait::Patient).await?;
         let statement = self.statements().close().bind(worker.0).bind(Phase::Done.as_str());
         if lane.fetch(statement).await?.is_empty() {

@@ -98,8 +98,7 @@ impl PostgresStore {
         let (jobs, claims) = fences(clean.iter().map(|nth| settlements[*nth].fence));
         let mut races = Races::default();
         let rows = loop {
-            let statement =
-                self.statements().settle_done().bind(jobs.clone()).bind(claims.clone());
+            let statement = self.statements().settle_done().bind(jobs.clone()).bind(claims.clone());
             match self.lanes().one(statement).await {
                 Err(trouble) if races.again(&trouble, self.random()).await => {}
                 done => break done?,

@@ -26,9 +26,9 @@ impl PostgresStore {
     /// rolled back there.
     pub async fn begin(&self) -> Result<sqlx::Transaction<'static, Postgres>, StoreError> {
         let begun = self.run_to_end(begin(self.pool().clone())).await;
-        begun.and_then(|begun| begun.map_err(Trouble::from)).map_err(|trouble| {
-            trouble.during("begin a transaction")
-        })
+        begun
+            .and_then(|begun| begun.map_err(Trouble::from))
+            .map_err(|trouble| trouble.during("begin a transaction"))
     }
 
     /// As [`Store::enqueue`](jobs_core::store::Store::enqueue), within a transaction of the caller:
@@ -127,9 +127,7 @@ impl PostgresStore {
     }
 }
 
-async fn begin(
-    pool: sqlx::PgPool,
-) -> Result<sqlx::Transaction<'static, Postgres>, sqlx::Error> {
+async fn begin(pool: sqlx::PgPool) -> Result<sqlx::Transaction<'static, Postgres>, sqlx::Error> {
     pool.begin().await
 }
 

@@ -5,8 +5,9 @@
 //!    locked before the row is written, under a name that is never used again.
 //! 3. A file that is gone proves nothing; someone may have cleared the folder under a living worker,
 //!    or moved the database without it. Such a worker is judged by its renewals.
+//! 4. A locked file may be removed: whoever makes one looks whether it is still there.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -14,6 +15,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use jobs_core::{Random, StoreError, StoreErrorKind, WorkerId};
 
 use super::error::Result;
+
+/// At most this many files are looked at when a store is opened.
+const TIDIED: usize = 10_000;
 
 /// The lock files beside a database, and those that this process holds.
 #[derive(Debug)]
@@ -87,6 +91,19 @@ impl LockFiles {
         let held = self.held().remove(&worker);
         if let Some(file) = held {
             file.remove();
+        }
+    }
+
+    /// Removes what processes left behind that ended between making a file and writing its row, or
+    /// between taking a worker back and removing its file.
+    pub(super) fn tidy(&self, open: &HashSet<String>) {
+        let Ok(files) = fs::read_dir(&self.folder) else { return };
+        let names = files.flatten().filter_map(|file| file.file_name().into_string().ok());
+        for name in names.take(TIDIED).filter(|name| !open.contains(name)) {
+            match self.life(&name) {
+                Life::Ended(file) => file.remove(),
+                Life::Alive | Life::Unknown => {}
+            }
         }
     }
 

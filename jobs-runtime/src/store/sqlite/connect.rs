@@ -15,7 +15,6 @@ use super::error::{During, Result, is_busy};
 use super::options::Synchronous;
 use super::turn::Turn;
 
-const DOING: &str = "opening the database";
 const READERS: u32 = 4;
 /// How many transactions of users may be open or waiting. Only one of them writes at a time.
 const TRANSACTIONS: u32 = 32;
@@ -75,11 +74,12 @@ impl Connect {
 
 /// Even reading needs a turn where a log is just begun, recovered, or removed with its last user.
 async fn open(options: &SqliteConnectOptions, turn: &Turn) -> Result<SqliteConnection> {
-    let mut patience = turn.patience(DOING);
+    let doing = format!("opening {}", options.get_filename().display());
+    let mut patience = turn.patience(&doing);
     loop {
         match SqliteConnection::connect_with(options).await {
             Err(error) if is_busy(&error) => patience.wait().await?,
-            connection => return connection.during(DOING),
+            connection => return connection.during(&doing),
         }
     }
 }

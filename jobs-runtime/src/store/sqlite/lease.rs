@@ -69,6 +69,15 @@ pub(super) struct Observer {
     pub(super) clock: Arc<dyn Clock>,
 }
 
+/// Removes the lock files that no open lease names.
+pub(super) async fn tidy(connection: &mut SqliteConnection, files: &LockFiles) -> Result<()> {
+    const DOING: &str = "looking for lock files";
+    let rows = sqlx::query(sql::OPEN_WORKERS).fetch_all(connection).await.during(DOING)?;
+    let names = rows.iter().map(|row| open(row).map(|worker| worker.lock_file));
+    files.tidy(&names.collect::<Result<_, _>>().during(DOING)?);
+    Ok(())
+}
+
 /// A worker to be registered; its lock file is held already.
 pub(super) struct Register {
     worker: NewWorker,

@@ -5,7 +5,7 @@
 //! 3. A file that a newer build has brought further is used only where that build vouches for it.
 
 use jobs_core::{Random, StoreError, StoreErrorKind, StoreId, Timestamp};
-use sqlx::{Connection, Row, SqliteConnection};
+use sqlx::{Row, SqliteConnection};
 
 use super::error::{During, Result};
 use super::sql;
@@ -43,11 +43,6 @@ pub(super) async fn migrate(
     let ended = sqlx::query(end).execute(connection).await.during("migrating the database");
     let id = migrated?;
     ended.map(|_| id)
-}
-
-/// The store of a connection; `None` when it has none.
-pub(super) async fn store_of(connection: &mut SqliteConnection) -> Result<Option<StoreId>> {
-    Ok(meta(connection).await?.map(|meta| meta.id))
 }
 
 async fn step(tx: &mut SqliteConnection, now: Timestamp, random: &dyn Random) -> Result<StoreId> {
@@ -106,17 +101,4 @@ fn usable(meta: Option<Meta>) -> Result<Option<Meta>> {
         )),
         usable => Ok(usable),
     }
-}
-
-/// Whether a connection is inside a transaction, however that was begun.
-pub(super) async fn is_in_transaction(connection: &mut SqliteConnection) -> Result<bool> {
-    if connection.is_in_transaction() {
-        return Ok(true);
-    }
-    // Someone may have begun one by plain SQL, which the driver does not see; SQLite refuses a second.
-    if sqlx::query("BEGIN").execute(&mut *connection).await.is_err() {
-        return Ok(true);
-    }
-    let end = sqlx::query(sql::ROLLBACK).execute(connection).await;
-    end.map(|_| false).during("looking for an open transaction")
 }

@@ -45,6 +45,7 @@ mod writer;
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -130,6 +131,12 @@ impl SqliteStore {
         let mut first = connect.keep_log(&opening).await?;
         let now = options.clock.now();
         let id = migrate::migrate(&mut first, &opening, now, options.random.as_ref()).await?;
+        let observer = Observer {
+            files: Arc::new(LockFiles::new(place.workers.clone())),
+            renewals: Arc::new(Renewals::default()),
+            clock: Arc::clone(&options.clock),
+        };
+        lease::tidy(&mut first, &observer.files).await?;
         let bell = Arc::new(Bell::new());
         let writer = Writer::start(Parts {
             connect: connect.clone(),
@@ -138,11 +145,6 @@ impl SqliteStore {
             bell: Arc::clone(&bell),
             wal: Wal::new(&place.database, options.wal_warning_bytes),
         })?;
-        let observer = Observer {
-            files: Arc::new(LockFiles::new(place.workers.clone())),
-            renewals: Arc::new(Renewals::default()),
-            clock: Arc::clone(&options.clock),
-        };
         let (reads, transactions) = (connect.reads(), connect.transactions());
         let inner =
             Inner { id, place, options, connect, reads, transactions, writer, bell, observer };
@@ -171,6 +173,10 @@ impl SqliteStore {
 
     fn store_id(&self) -> &StoreId {
         &self.inner.id
+    }
+
+    fn database(&self) -> &Path {
+        &self.inner.place.database
     }
 
     fn observer(&self) -> Observer {

@@ -1,5 +1,8 @@
 //! The statements, one file each. PostgreSQL has the same names: a diff of the two folders documents
 //! the dialects.
+//!
+//! A limit is always `LIMIT ?n + 0`: SQLite plans a statement anew whenever the value of a bare
+//! parameter there was bound, which costs more than claiming ten jobs.
 
 macro_rules! statements {
     ($($(#[$doc:meta])* $name:ident = $file:literal;)*) => {
@@ -21,6 +24,7 @@ statements! {
     COUNT_EVENTS = "count_events";
     COUNTS = "counts";
     DATA_VERSION = "data_version";
+    DATABASE_FILE = "database_file";
     DONE = "done";
     ENQUEUE = "enqueue";
     ENQUEUE_TWINS = "enqueue_twins";

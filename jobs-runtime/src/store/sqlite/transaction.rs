@@ -7,12 +7,11 @@
 use async_trait::async_trait;
 use jobs_core::store::{CheckpointSave, Enqueued, Standing, Transaction, Transactions};
 use jobs_core::{Fence, NewJob, StoreError, StoreErrorKind};
-use sqlx::{Sqlite, SqliteConnection};
+use sqlx::{Connection, Sqlite, SqliteConnection};
 
 use super::checkpoint::{save, standings};
 use super::enqueue::Enqueue;
 use super::error::{During, Result, is_busy};
-use super::migrate::{is_in_transaction, store_of};
 use super::writer::Write;
 use super::{SqliteStore, sql};
 
@@ -99,9 +98,11 @@ impl SqliteStore {
         Ok(standings[0])
     }
 
+    /// By the file and not by the store's identity, which a copy of the file has too.
     async fn check_transaction(&self, connection: &mut SqliteConnection) -> Result<()> {
-        let store = store_of(connection).await?;
-        if store.as_ref() != Some(self.store_id()) {
+        let file = sqlx::query_scalar(sql::DATABASE_FILE).fetch_one(&mut *connection).await;
+        let file: String = file.during("looking at a transaction")?;
+        if !std::fs::canonicalize(&file).is_ok_and(|file| file == self.database()) {
             return Err(invalid(
                 "the transaction is one of another database than the store's: open it by \
                  `begin()` of the store, or on a pool of the same file",
@@ -115,6 +116,19 @@ impl SqliteStore {
         }
         Ok(())
     }
+}
+
+/// Whether a connection is inside a transaction, however that was begun.
+async fn is_in_transaction(connection: &mut SqliteConnection) -> Result<bool> {
+    if connection.is_in_transaction() {
+        return Ok(true);
+    }
+    // Someone may have begun one by plain SQL, which the driver does not see; SQLite refuses a second.
+    if sqlx::query("BEGIN").execute(&mut *connection).await.is_err() {
+        return Ok(true);
+    }
+    let end = sqlx::query(sql::ROLLBACK).execute(connection).await;
+    end.map(|_| false).during("looking for an open transaction")
 }
 
 fn invalid(text: &str) -> StoreError {

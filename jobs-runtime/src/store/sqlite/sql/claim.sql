@@ -9,7 +9,7 @@ head (queue, route, place, id, room) AS (
     FROM json_each(?3)
     WHERE value ->> 0 NOT IN (SELECT queue FROM jobs_pause)
         AND value ->> 4 > 0
-        AND EXISTS (SELECT 1 FROM jobs_worker WHERE id = ?1 AND ended_at_us IS NULL)
+        AND (SELECT id FROM jobs_worker WHERE id = ?1 AND ended_at_us IS NULL) IS NOT NULL
 ),
 taken (queue, route, place, id, room) AS (
     SELECT head.queue, head.route, job.place, job.id, head.room
@@ -31,7 +31,7 @@ taken (queue, route, place, id, room) AS (
     )
     WHERE taken.room > 1
     ORDER BY 3, 4
-    LIMIT ?4
+    LIMIT ?4 + 0
 )
 UPDATE jobs_job
 SET state = 'running', claim_number = claim_number + 1, worker_id = ?1, claimed_at_us = ?2

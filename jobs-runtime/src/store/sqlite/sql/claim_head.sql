@@ -7,10 +7,12 @@ WHERE id IN (
     SELECT id FROM jobs_routed
     WHERE state = 'ready' AND queue = ?3 AND route = ?4
         AND place >= ?5 AND (place > ?5 OR id > ?6)
-        AND ?3 NOT IN (SELECT queue FROM jobs_pause)
-        AND EXISTS (SELECT 1 FROM jobs_worker WHERE id = ?1 AND ended_at_us IS NULL)
+        -- Scalars are asked once; IN and EXISTS would be for each row.
+        AND (SELECT paused.queue FROM jobs_pause AS paused WHERE paused.queue = ?3) IS NULL
+        AND (SELECT worker.id FROM jobs_worker AS worker
+            WHERE worker.id = ?1 AND worker.ended_at_us IS NULL) IS NOT NULL
     ORDER BY place, id
-    LIMIT ?7
+    LIMIT ?7 + 0
 ) AND claim_number < 9223372036854775807
 RETURNING
     id, claim_number, queue, priority, kind, version, min_reader, payload, headers, enqueued_at_us,

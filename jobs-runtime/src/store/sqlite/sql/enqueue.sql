@@ -10,4 +10,3 @@ SELECT
     value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6,
     value ->> 7, value ->> 8, value ->> 9, value ->> 10, value ->> 11, value ->> 12, ?2
 FROM json_each(?1)
-ORDER BY key

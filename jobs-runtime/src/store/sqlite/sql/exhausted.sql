@@ -8,8 +8,8 @@ SET state = 'dead', finished_at_us = ?4, error_class = ?5, error_text = ?6,
 WHERE id IN (
     SELECT id FROM jobs_routed
     WHERE state = 'ready' AND queue = ?1 AND route = ?2
-        AND ?1 NOT IN (SELECT queue FROM jobs_pause)
+        AND (SELECT paused.queue FROM jobs_pause AS paused WHERE paused.queue = ?1) IS NULL
     ORDER BY place, id
-    LIMIT ?3
+    LIMIT ?3 + 0
 ) AND claim_number = 9223372036854775807
 RETURNING id, claim_number, events

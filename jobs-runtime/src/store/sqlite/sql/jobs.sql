@@ -15,4 +15,4 @@ WHERE job.id > coalesce(?4, -9223372036854775808)
     AND (?2 IS NULL OR job.queue = ?2)
     AND (?3 IS NULL OR job.kind = ?3)
 ORDER BY job.id
-LIMIT ?5
+LIMIT ?5 + 0

@@ -11,4 +11,4 @@ WHERE job.state = 'running'
         WHERE worker.id = job.worker_id AND worker.ended_at_us IS NULL
     )
 ORDER BY job.id
-LIMIT ?1
+LIMIT ?1 + 0

@@ -5,5 +5,5 @@ WHERE id IN (
     SELECT id FROM jobs_job
     WHERE state = 'scheduled' AND due_at_us <= ?1
     ORDER BY due_at_us, id
-    LIMIT ?2
+    LIMIT ?2 + 0
 )

@@ -6,22 +6,22 @@ WHERE id IN (
         SELECT * FROM (
             SELECT finished_at_us, id FROM jobs_job
             WHERE state = 'succeeded' AND finished_at_us < ?1
-            ORDER BY finished_at_us, id LIMIT ?4
+            ORDER BY finished_at_us, id LIMIT ?4 + 0
         )
         UNION ALL
         SELECT * FROM (
             SELECT finished_at_us, id FROM jobs_job
             WHERE state = 'cancelled' AND finished_at_us < ?2
-            ORDER BY finished_at_us, id LIMIT ?4
+            ORDER BY finished_at_us, id LIMIT ?4 + 0
         )
         UNION ALL
         SELECT * FROM (
             SELECT finished_at_us, id FROM jobs_job
             WHERE state = 'dead' AND finished_at_us < ?3
-            ORDER BY finished_at_us, id LIMIT ?4
+            ORDER BY finished_at_us, id LIMIT ?4 + 0
         )
     )
     ORDER BY finished_at_us, id
-    LIMIT ?4
+    LIMIT ?4 + 0
 )
 RETURNING id

@@ -6,5 +6,5 @@ WHERE id IN (
     WHERE state = 'scheduled' AND refused_reason IS NOT NULL
         AND route IN (SELECT value FROM json_each(?1))
     ORDER BY id
-    LIMIT ?3
+    LIMIT ?3 + 0
 )
