@@ -4,7 +4,9 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use jobs_core::store::{CANCELLED, Cancelled, Operate, REDRIVEN, Redrive, Redriven, Retention};
+use jobs_core::store::{
+    CANCELLED, Cancelled, Operate, REDRIVEN, Redrive, Redriven, Retention, WORKERS_KEPT,
+};
 use jobs_core::{
     ClaimNumber, EventKind, Fence, JobId, NewEvent, QueueName, State, Timestamp, micros,
 };
@@ -302,6 +304,10 @@ impl Write for Prune {
         over(tx, sql::PRUNE_EVENTS, &ids, now, DOING).await?;
         over(tx, sql::PRUNE_CHECKPOINTS, &ids, now, DOING).await?;
         over(tx, sql::FORGET_CANCEL_REQUESTS, &ids, now, DOING).await?;
+        if u32::try_from(ids.len()).is_ok_and(|pruned| pruned < self.limit) {
+            let forget = sqlx::query(sql::PRUNE_WORKERS).bind(before(WORKERS_KEPT));
+            forget.execute(tx).await.during(DOING)?;
+        }
         Ok(u32::try_from(ids.len()).unwrap_or(u32::MAX))
     }
 

@@ -49,6 +49,7 @@ statements! {
     PRUNE = "prune";
     PRUNE_CHECKPOINTS = "prune_checkpoints";
     PRUNE_EVENTS = "prune_events";
+    PRUNE_WORKERS = "prune_workers";
     RECALL = "recall";
     RECORD_EVENTS = "record_events";
     REDRIVE = "redrive";
