@@ -34,7 +34,7 @@ pub use self::random::OsRandom;
 pub use self::registry::{Handlers, Next, Registry, RegistryError, WithHandler};
 pub use self::run::RunInfo;
 pub use self::store::{TransactionConnection, UserTransaction};
-pub use self::worker::{DrainReport, Worker};
+pub use self::worker::{DrainReport, EXIT_UNFINISHED, Worker};
 
 /// What most applications use.
 pub mod prelude {

@@ -7,6 +7,8 @@
 
 mod claim;
 mod dispatch;
+mod drain;
+mod exit;
 mod heartbeat;
 mod lease;
 mod ledger;
@@ -20,16 +22,15 @@ mod wake;
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use jobs_core::drain::{Action, Drain, Event, Split};
-use jobs_core::store::{NewWorker, Phase};
+use jobs_core::store::NewWorker;
 use jobs_core::{Lease, QueueName, StoreError, WorkerName};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use self::drain::Stop;
 use self::lease::{Tenancy, Tenure};
 use self::ledger::Ledger;
 use self::shared::{Settings, Shared, Tally};
@@ -58,6 +59,10 @@ struct Wanted {
     poll_interval: Duration,
     grace_period: Duration,
 }
+
+/// The exit status of a process that [`Worker::run_until_terminated`] had to end because something
+/// in it did not: 75, the system's word for a failure that passes. What was left runs elsewhere.
+pub const EXIT_UNFINISHED: i32 = 75;
 
 /// What a worker did from its start to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -136,25 +141,18 @@ impl<S: Clone + Send + Sync + 'static> Worker<S> {
 
     /// Runs until SIGTERM or SIGINT, then drains. A second signal moves the drain on one phase.
     ///
+    /// The process is gone before the grace period ends, since then the supervisor would kill it: if
+    /// it still runs a moment before, because a handler or anything else blocks, it is ended with
+    /// the status [`EXIT_UNFINISHED`].
+    ///
     /// # Errors
     /// [`Configuration`](ErrorKind::Configuration) for a setting outside its range;
     /// [`Store`](ErrorKind::Store) when the worker can't register. Once it runs, troubles are
     /// logged and retried.
     pub async fn run_until_terminated(self) -> Result<DrainReport, Error> {
-        let mut signals = Signals::take()?;
-        let (stops, stop) = mpsc::unbounded_channel();
-        let listen = async move {
-            loop {
-                signals.next().await;
-                if stops.send(()).is_err() {
-                    return std::future::pending().await;
-                }
-            }
-        };
-        tokio::select! {
-            report = self.run(stop) => report,
-            () = listen => unreachable!("the listener never ends before the worker"),
-        }
+        let wired = self.wire()?;
+        let stop = wired.heartbeat.within(Signals::take)?;
+        wired.run(Stop::Signals(stop)).await
     }
 
     /// Runs until `stop` is ready, then drains.
@@ -176,12 +174,13 @@ impl<S: Clone + Send + Sync + 'static> Worker<S> {
             std::future::pending::<()>().await;
         };
         tokio::select! {
-            report = self.run(stopped) => report,
+            report = self.wire()?.run(Stop::Asked(stopped)) => report,
             () = tell => unreachable!("the teller never ends before the worker"),
         }
     }
 
-    async fn run(self, stop: mpsc::UnboundedReceiver<()>) -> Result<DrainReport, Error> {
+    /// Checks the settings and puts the parts together; nothing runs yet.
+    fn wire(self) -> Result<Wired<S>, Error> {
         let settings = self.wanted.checked(&self.handlers)?;
         let (ended, ends) = mpsc::unbounded_channel();
         let shared = Arc::new(Shared {
@@ -192,15 +191,31 @@ impl<S: Clone + Send + Sync + 'static> Worker<S> {
             handlers: self.handlers,
             state: self.state,
             intake_closed: CancellationToken::new(),
+            intake_ended: CancellationToken::new(),
             over: CancellationToken::new(),
             ready: tokio::sync::Notify::new(),
             scheduled: tokio::sync::Notify::new(),
             ended,
             tally: Tally::default(),
         });
+        Ok(Wired { shared, ends, heartbeat: heartbeat::Thread::new()? })
+    }
+}
+
+/// A worker whose parts are put together.
+struct Wired<S> {
+    shared: Arc<Shared<S>>,
+    ends: mpsc::UnboundedReceiver<settle::Ended>,
+    heartbeat: heartbeat::Thread,
+}
+
+impl<S: Clone + Send + Sync + 'static> Wired<S> {
+    async fn run(self, stop: Stop) -> Result<DrainReport, Error> {
+        let Self { shared, ends, heartbeat } = self;
         let _ends_with_us = OverOnDrop(shared.over.clone());
         register(&shared).await?;
-        let heartbeat = heartbeat::start(shared.clone())?;
+        let (reports, report) = oneshot::channel();
+        let heartbeat = heartbeat.start(shared.clone(), stop, reports)?;
         let loops = TaskTracker::new();
         let runs = TaskTracker::new();
         loops.spawn(tenure_loop(shared.clone()));
@@ -209,12 +224,12 @@ impl<S: Clone + Send + Sync + 'static> Worker<S> {
         loops.spawn(upkeep::promote_loop(shared.clone()));
         loops.spawn(upkeep::sweep_loop(shared.clone()));
         loops.spawn(upkeep::prune_loop(shared.clone()));
-        let intake = loops.spawn(claim::claim_loop(shared.clone(), runs.clone()));
-        let report = drain(&shared, stop, intake).await;
+        loops.spawn(claim::claim_loop(shared.clone(), runs.clone()));
+        let report = report.await.map_err(|_| heartbeat::died())?;
         shared.over.cancel();
         loops.close();
         loops.wait().await;
-        // The heartbeat's thread looks at `over` at least every second; its calls are bounded.
+        // It has nothing left to do: the report was its last word.
         drop(tokio::task::spawn_blocking(move || heartbeat.join()).await);
         Ok(report)
     }
@@ -283,105 +298,6 @@ async fn tenure_loop<S>(shared: Arc<Shared<S>>) {
             }
         }
     }
-}
-
-/// Waits for the stop and drives the drain to its end.
-async fn drain<S>(
-    shared: &Shared<S>,
-    mut stop: mpsc::UnboundedReceiver<()>,
-    mut intake: tokio::task::JoinHandle<()>,
-) -> DrainReport {
-    let mut drain = Drain::new(Split::of(shared.settings.grace_period));
-    let mut stopped_at = None;
-    let mut wake_at = None;
-    let mut is_intake_open = true;
-    loop {
-        let now = shared.elapsed();
-        let sleep = async {
-            match wake_at {
-                Some(at) => tokio::time::sleep(Duration::saturating_sub(at, now)).await,
-                None => std::future::pending().await,
-            }
-        };
-        let event = tokio::select! {
-            biased;
-            Some(()) = stop.recv() => Event::Stop,
-            _ = &mut intake, if is_intake_open => {
-                is_intake_open = false;
-                Event::IntakeClosed
-            }
-            () = shared.ledger.changed(), if stopped_at.is_some() => Event::Tick,
-            () = sleep => Event::Tick,
-        };
-        let now = shared.elapsed();
-        if event == Event::Stop {
-            stopped_at.get_or_insert(now);
-        }
-        let mut actions = drain.step(now, Event::Held(shared.ledger.held()));
-        actions.extend(drain.step(now, event));
-        for action in actions {
-            match action {
-                Action::Enter(phase) => enter(shared, phase),
-                Action::CloseIntake => shared.intake_closed.cancel(),
-                Action::AskHandlers => shared.ledger.ask_all(Reason::Drain),
-                Action::AbortHandlers => shared.ledger.abort_all(Reason::Drain),
-                Action::WakeAt(at) => wake_at = Some(at),
-                Action::CloseWorker | Action::Exit => {
-                    close(shared, &drain, stopped_at.unwrap_or(now)).await;
-                    return report(shared, stopped_at.unwrap_or(now));
-                }
-            }
-        }
-    }
-}
-
-fn enter<S>(shared: &Shared<S>, phase: Phase) {
-    tracing::info!(phase = phase.as_str(), held = shared.ledger.held(), "drain");
-    shared.tenancy.enter(phase);
-}
-
-/// Gives the lease back, and with it whatever the store still says is held here. Tries until the
-/// time is up; then the lease ends by itself.
-async fn close<S>(shared: &Shared<S>, drain: &Drain, stopped_at: Duration) {
-    debug_assert_eq!(drain.phase(), Phase::Done);
-    let Some(worker) = shared.worker() else {
-        shared.tenancy.closed();
-        return;
-    };
-    let ends_at = stopped_at + Split::of(shared.settings.grace_period).exit;
-    loop {
-        let left = ends_at.saturating_sub(shared.elapsed()).max(Duration::from_millis(100));
-        let author = shared.author();
-        let closing = shared.store().close(worker, &author);
-        let error = match tokio::time::timeout(left, closing).await {
-            Ok(Ok(gave_back)) => {
-                shared.tenancy.closed();
-                let count = u64::try_from(gave_back.len()).unwrap_or(u64::MAX);
-                shared.tally.interrupted.fetch_add(count, Ordering::Relaxed);
-                return;
-            }
-            Ok(Err(error)) => jobs_core::chain(&error),
-            Err(_) => "no answer in time".to_owned(),
-        };
-        if shared.elapsed() >= ends_at {
-            tracing::warn!(error, worker = worker.0, "can't close the worker; its lease will end");
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
-}
-
-fn report<S>(shared: &Shared<S>, stopped_at: Duration) -> DrainReport {
-    let report = DrainReport {
-        settled: shared.tally.settled.load(Ordering::Relaxed),
-        interrupted: shared.tally.interrupted.load(Ordering::Relaxed),
-        released: shared.tally.released.load(Ordering::Relaxed),
-        abandoned: shared.ledger.running(),
-        took: shared.elapsed().saturating_sub(stopped_at),
-    };
-    let DrainReport { settled, interrupted, released, abandoned, took } = report;
-    tracing::info!(settled, interrupted, released, abandoned, ?took, "worker done");
-    report
 }
 
 impl Wanted {

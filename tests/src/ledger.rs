@@ -45,9 +45,14 @@ impl Ledger {
 /// Reads a ledger.
 ///
 /// # Panics
-/// When it can't be read, or a run started twice or ended without a start.
+/// When it can't be read although it is there, or a run started twice or ended without a start.
 pub fn read(path: &Path) -> Runs {
-    let text = std::fs::read_to_string(path).expect("the ledger can be read");
+    let text = match std::fs::read_to_string(path) {
+        Ok(text) => text,
+        // No handler has started yet.
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+        Err(error) => panic!("{} can't be read: {error}", path.display()),
+    };
     let mut runs = Runs::new();
     for line in text.lines() {
         let mut words = line.split(' ');

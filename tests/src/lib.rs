@@ -17,6 +17,27 @@ pub struct Work {
     pub millis: u64,
 }
 
+/// A job whose handler never ends by itself.
+#[derive(Debug, Serialize, Deserialize, Job)]
+#[job(kind = "test.stay", version = "1.0.0")]
+pub struct Stay {
+    /// What it takes to be rid of it.
+    pub how: Staying,
+}
+
+/// How a handler stays.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Staying {
+    /// It returns when it is asked to.
+    Cooperative,
+    /// It waits and hears nothing, but its future can be dropped.
+    Deaf,
+    /// It holds its thread for ever.
+    Spinning,
+    /// It waits for a closure that blocks for ever.
+    Blocking,
+}
+
 /// The size of a long test: small unless `JOBS_TEST_SIZE=full`.
 ///
 /// # Panics

@@ -25,6 +25,8 @@ pub(super) async fn claim_loop<S>(shared: Arc<Shared<S>>, runs: TaskTracker)
 where
     S: Clone + Send + Sync + 'static,
 {
+    // Dropped when this returns, and also when it panics or is dropped half-way.
+    let _ended = shared.intake_ended.clone().drop_guard();
     let mut intake = Intake { routes: Routes::default(), is_listed: false };
     let mut tenure = shared.tenancy.watch();
     loop {

@@ -12,8 +12,12 @@ use std::time::Duration;
 
 use jobs_core::store::{Heartbeat, Renewed, Row};
 use jobs_core::{Budget, Ending, Fence, JobId, Ladder, Run, StoreError, WorkerId, transition};
+use tokio::runtime::Runtime;
+use tokio::sync::oneshot;
 use tokio::time::timeout;
 
+use super::DrainReport;
+use super::drain::{Stop, drain};
 use super::lease::Margin;
 use super::shared::Shared;
 use crate::error::{Error, ErrorKind};
@@ -23,20 +27,55 @@ use crate::run::Reason;
 /// A handler that holds its thread for longer than this is named in the log.
 const BLOCKING: Duration = Duration::from_secs(1);
 
-/// Starts the heartbeat's thread. It ends when the worker is over.
-pub(super) fn start<S>(shared: Arc<Shared<S>>) -> Result<JoinHandle<()>, Error>
-where
-    S: Clone + Send + Sync + 'static,
-{
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| cannot_start(&error))?;
-    let body = move || {
-        runtime.block_on(async {
-            tokio::join!(beat_loop(&shared), watch_loop(&shared));
-        });
-    };
-    let thread = std::thread::Builder::new().name("jobs-heartbeat".to_owned());
-    thread.spawn(body).map_err(|error| cannot_start(&error))
+/// The thread that the heartbeat and the drain run on, before it is started.
+#[derive(Debug)]
+pub(super) struct Thread(Runtime);
+
+impl Thread {
+    pub(super) fn new() -> Result<Self, Error> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        runtime.map(Self).map_err(|error| cannot_start(&error))
+    }
+
+    /// Does something that must belong to the thread's runtime, such as listening for signals.
+    pub(super) fn within<T>(&self, make: impl FnOnce() -> T) -> T {
+        let _entered = self.0.enter();
+        make()
+    }
+
+    /// Starts it. It ends when the worker is over; its last word is the report of the drain.
+    pub(super) fn start<S>(
+        self,
+        shared: Arc<Shared<S>>,
+        stop: Stop,
+        reports: oneshot::Sender<DrainReport>,
+    ) -> Result<JoinHandle<()>, Error>
+    where
+        S: Clone + Send + Sync + 'static,
+    {
+        let drain = async |shared: &Shared<S>| {
+            tokio::select! {
+                biased;
+                report = drain(shared, stop) => {
+                    // Nobody waits for it when the worker's future was dropped.
+                    let _ = reports.send(report);
+                }
+                () = shared.over.cancelled() => {}
+            }
+        };
+        let body = move || {
+            self.0.block_on(async {
+                tokio::join!(beat_loop(&shared), watch_loop(&shared), drain(&shared));
+            });
+        };
+        let thread = std::thread::Builder::new().name("jobs-heartbeat".to_owned());
+        thread.spawn(body).map_err(|error| cannot_start(&error))
+    }
+}
+
+/// What is said when the thread ended without a report, which is a bug of ours.
+pub(super) fn died() -> Error {
+    Error::new(ErrorKind::Configuration, "the heartbeat's thread ended by itself")
 }
 
 fn cannot_start(error: &std::io::Error) -> Error {
@@ -81,8 +120,10 @@ async fn beat<S>(
         None => connection.insert(bounded(limit, shared.store().heartbeat()).await?),
     };
     let sent_at = shared.elapsed();
-    match bounded(limit, heartbeat.renew(worker, shared.tenancy.phase())).await? {
-        Renewed::Renewed => shared.tenancy.renewed(worker, sent_at),
+    let renewed = heartbeat.renew(worker, shared.tenancy.phase(), limit);
+    // A little more than the store was given, so that its own answer comes first.
+    match bounded(limit + limit / 4, renewed).await? {
+        Renewed::Renewed | Renewed::Undecided => shared.tenancy.renewed(worker, sent_at),
         Renewed::Ended => {
             tracing::warn!(worker = worker.0, "the lease was taken back; registering anew");
             shared.tenancy.lost(worker, shared.elapsed());

@@ -91,8 +91,16 @@ impl Ledger {
     }
 
     /// How many handlers have not ended.
-    pub(crate) fn running(&self) -> usize {
+    #[cfg(test)]
+    fn running(&self) -> usize {
         self.book().running
+    }
+
+    /// The runs whose handlers have not ended.
+    pub(crate) fn running_fences(&self) -> Vec<Fence> {
+        let book = self.book();
+        let running = book.entries.iter().filter(|(_, entry)| entry.stage == Stage::Running);
+        running.map(|(job, entry)| Fence { job: *job, claim: entry.claim }).collect()
     }
 
     /// Waits until something ended or was settled since the last return.

@@ -36,6 +36,8 @@ pub(crate) struct Shared<S> {
     pub(crate) tenancy: Tenancy,
     /// Claim nothing more.
     pub(crate) intake_closed: CancellationToken,
+    /// The claim loop has ended, and all it claimed is in the ledger.
+    pub(crate) intake_ended: CancellationToken,
     /// Every loop ends.
     pub(crate) over: CancellationToken,
     /// Jobs may have become ready.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use jobs_runtime::prelude::*;
-use jobs_runtime::store::{Author, Claim, Claimed, Head};
+use jobs_runtime::store::{Author, Claim, Claimed, Head, Leaving};
 use jobs_runtime::{BuildId, Clock, Counters, QueueName, Route, State, SystemClock, WorkerId};
 
 use crate::support::{Act, App, Running, act, ended, is_running, open, until, worker};
@@ -112,7 +112,8 @@ async fn a_worker_whose_lease_was_ended_registers_anew_and_goes_on() {
         let id = jobs.enqueue(act("")).await.unwrap().id();
         until(&jobs, id, is_running).await;
         let first = worker_of(&jobs).await;
-        jobs.store().close(first, &outsider()).await.unwrap();
+        let mut heartbeat = jobs.store().heartbeat().await.unwrap();
+        heartbeat.close(first, &outsider(), &Leaving::default()).await.unwrap();
         let record = ended(&jobs, id).await;
         assert_eq!(record.state, State::Succeeded);
         assert_eq!((record.counters.failures, record.counters.crashes), (0, 0));

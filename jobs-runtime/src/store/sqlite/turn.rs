@@ -57,9 +57,9 @@ impl Turn {
         Ok(Self { file, database: database.to_owned(), random })
     }
 
-    /// What an attempt that was busy waits by, before the next.
-    pub(super) const fn patience<'a>(&'a self, doing: &'a str) -> Patience<'a> {
-        Patience { turn: self, doing, begun: None }
+    /// What an attempt that was busy waits by, before the next; in all not longer than `within`.
+    pub(super) const fn patience<'a>(&'a self, doing: &'a str, within: Duration) -> Patience<'a> {
+        Patience { turn: self, doing, within, begun: None }
     }
 
     /// Begins a transaction that may write.
@@ -68,7 +68,7 @@ impl Turn {
     /// None: a dropped call may leave the connection inside a transaction.
     pub(super) async fn begin(&self, connection: &mut SqliteConnection) -> Result<()> {
         const DOING: &str = "waiting for the write lock";
-        let mut patience = self.patience(DOING);
+        let mut patience = self.patience(DOING, LONGEST_WAIT);
         loop {
             match sqlx::query(sql::BEGIN).execute(&mut *connection).await {
                 Err(error) if is_busy(&error) => patience.wait().await?,
@@ -116,6 +116,7 @@ impl Turn {
 pub(super) struct Patience<'a> {
     turn: &'a Turn,
     doing: &'a str,
+    within: Duration,
     begun: Option<Begun<'a>>,
 }
 
@@ -135,7 +136,7 @@ impl Patience<'_> {
         let turn = self.turn;
         let begun = self.begun.get_or_insert_with(|| Begun {
             own: Box::pin(sleep(LONGEST_OWN_WAIT)),
-            last: Box::pin(sleep(LONGEST_WAIT)),
+            last: Box::pin(sleep(self.within)),
             is_judged: false,
             waiting: None,
         });
