@@ -53,6 +53,7 @@ impl PostgresStore {
             let workers = self.statements().prune_workers().bind(micros(WORKERS_KEPT));
             self.lanes().one(workers).await?;
             self.lanes().one(self.statements().forget_cancel_requests()).await?;
+            self.lanes().one(self.statements().forget_abandoned()).await?;
         }
         Ok(pruned)
     }

@@ -222,7 +222,7 @@ impl Store for PostgresStore {
     async fn heartbeat(&self) -> Result<Box<dyn Heartbeat>, StoreError> {
         let options = PostgresOptions { connections: 1, ..self.shared.options.clone() };
         let lanes = Lanes::own(&self.shared.address, &options);
-        let pulse = lease::Pulse::open(lanes, Arc::clone(&self.shared.statements)).await;
+        let pulse = lease::Pulse::open(self.clone(), lanes).await;
         let pulse = pulse.map_err(|trouble| trouble.during("open the heartbeat"))?;
         Ok(Box::new(pulse))
     }
@@ -274,11 +274,6 @@ impl Store for PostgresStore {
 
     async fn sweep(&self, sweep: &Sweep) -> Result<Swept, StoreError> {
         self.sweep_leases(sweep).await.map_err(|trouble| trouble.during("sweep"))
-    }
-
-    async fn close(&self, worker: WorkerId, by: &Author) -> Result<Vec<JobId>, StoreError> {
-        let closed = self.close_worker(worker, by).await;
-        closed.map_err(|trouble| trouble.during("close the worker"))
     }
 
     async fn prune(&self, retention: Retention, limit: u32) -> Result<u32, StoreError> {

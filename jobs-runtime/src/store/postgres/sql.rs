@@ -42,9 +42,9 @@ macro_rules! statements {
 }
 
 statements! {
-    cancel_waiting, checkpoint, claim, claimed_checkpoints, close, counts, done, enqueue,
-    enqueue_twins, enqueue_unique, events, exhausted, forget_cancel_requests, forget_checkpoints,
-    held, held_runs, job, jobs, lost_runs, meta, notify, operate_read, pause, paused, promote, prune,
+    abandon, cancel_waiting, checkpoint, claim, claimed_checkpoints, close, counts, done, enqueue,
+    enqueue_twins, enqueue_unique, events, exhausted, forget_abandoned, forget_cancel_requests, forget_checkpoints,
+    held, held_runs, job, jobs, leave, lost_runs, meta, notify, operate_read, pause, paused, promote, prune,
     prune_workers, recall, record_events, redrive, refused_routes, register, renew, request_cancel,
     reread, resume, routes, run_now, same_store, settle, settle_done, settle_read, standing, states,
     states_settled, take_back, worker_open, workers,
