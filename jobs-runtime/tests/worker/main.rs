@@ -4,6 +4,7 @@ mod support;
 
 mod endings;
 mod leases;
+mod payloads;
 mod refusals;
 mod stops;
 mod waits;
