@@ -6,5 +6,6 @@ mod endings;
 mod leases;
 mod payloads;
 mod refusals;
+mod shapes;
 mod stops;
 mod waits;
