@@ -8,4 +8,5 @@ mod payloads;
 mod refusals;
 mod shapes;
 mod stops;
+mod texts;
 mod waits;
