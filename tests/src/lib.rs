@@ -1,6 +1,7 @@
-//! What the tests with real processes share: the job, the ledger that its handlers write, and the
+//! What the tests with real processes share: the jobs, the ledger that its handlers write, and the
 //! processes themselves.
 
+pub mod clock;
 pub mod ledger;
 pub mod process;
 
@@ -36,6 +37,14 @@ pub enum Staying {
     Spinning,
     /// It waits for a closure that blocks for ever.
     Blocking,
+}
+
+/// A job that holds its thread for a while, without yielding.
+#[derive(Debug, Serialize, Deserialize, Job)]
+#[job(kind = "test.spin", version = "1.0.0")]
+pub struct Spin {
+    /// For how long.
+    pub millis: u64,
 }
 
 /// The size of a long test: small unless `JOBS_TEST_SIZE=full`.

@@ -2,8 +2,16 @@
 
 mod support;
 
+mod bulk;
+mod drops;
 mod endings;
+mod finishes;
 mod leases;
+mod middleware;
+mod payloads;
 mod refusals;
+mod rows;
+mod shapes;
 mod stops;
+mod texts;
 mod waits;

@@ -1,12 +1,15 @@
 //! Jobs and helpers that the tests share.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use jobs_runtime::prelude::*;
-use jobs_runtime::{DrainReport, Handlers, JobId, JobRecord, State};
+use jobs_runtime::{DrainReport, Handlers, JobId, JobRecord, JobsBuilder, State};
 use serde::{Deserialize, Serialize};
+use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
+use sqlx::{ConnectOptions, Connection};
 use tokio::sync::oneshot;
 
 /// What the test handlers share.
@@ -39,7 +42,25 @@ pub(crate) fn act(how: &str) -> Act {
 /// A client on a fresh store, whose files go when it is dropped.
 pub(crate) struct Fresh {
     jobs: Jobs,
-    _folder: tempfile::TempDir,
+    folder: tempfile::TempDir,
+}
+
+impl Fresh {
+    /// Another client of the same SQLite file: what another process would have.
+    pub(crate) async fn neighbour(&self) -> Jobs {
+        Jobs::open(&format!("sqlite://{}", self.database().display())).await.expect("it opens")
+    }
+
+    /// A connection such as a person with a shell has.
+    pub(crate) async fn shell(&self) -> SqliteConnection {
+        let options = SqliteConnectOptions::new().filename(self.database());
+        let options = options.busy_timeout(Duration::from_secs(30)).disable_statement_logging();
+        SqliteConnection::connect_with(&options).await.expect("the file opens")
+    }
+
+    fn database(&self) -> PathBuf {
+        self.folder.path().join("jobs.db")
+    }
 }
 
 impl std::ops::Deref for Fresh {
@@ -54,12 +75,31 @@ impl std::ops::Deref for Fresh {
 pub(crate) async fn open() -> Vec<Fresh> {
     let mut all = Vec::new();
     for scheme in ["memory:", "sqlite://"] {
-        let folder = tempfile::tempdir().expect("a folder");
-        let url = format!("{scheme}{}", folder.path().join("jobs.db").display());
-        let jobs = Jobs::open(&url).await.expect("the store opens");
-        all.push(Fresh { jobs, _folder: folder });
+        all.push(fresh(scheme, Jobs::builder()).await);
     }
     all
+}
+
+/// A client on a fresh SQLite file.
+pub(crate) async fn open_sqlite() -> Fresh {
+    fresh("sqlite://", Jobs::builder()).await
+}
+
+/// A client with settings of its own on a fresh store of this scheme.
+pub(crate) async fn fresh(scheme: &str, builder: JobsBuilder) -> Fresh {
+    let folder = tempfile::tempdir().expect("a folder");
+    let url = format!("{scheme}{}", folder.path().join("jobs.db").display());
+    let jobs = builder.open(&url).await.expect("the store opens");
+    Fresh { jobs, folder }
+}
+
+/// The size of a long test: small unless `JOBS_TEST_SIZE=full`.
+pub(crate) fn sized<T>(small: T, full: T) -> T {
+    match std::env::var("JOBS_TEST_SIZE").as_deref() {
+        Ok("full") => full,
+        Ok(other) => panic!("JOBS_TEST_SIZE is {other:?}; write `full`, or leave it unset"),
+        Err(_) => small,
+    }
 }
 
 /// A worker that runs in the background until it is told to stop.

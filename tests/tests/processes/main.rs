@@ -3,17 +3,39 @@
 use std::time::Duration;
 
 use jobs_runtime::prelude::*;
-use jobs_runtime::store::{Filter, WorkerRecord};
-use jobs_runtime::{Clock, Counters, JobRecord, State};
+use jobs_runtime::store::Filter;
+use jobs_runtime::{JobId, JobRecord, State};
 use rustix::process::Signal;
+use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
+use sqlx::{ConnectOptions, Connection};
 use tests::process::{Process, Setup};
-use tests::{Stay, Staying, Work, ledger, sized, until};
+use tests::{Work, ledger, sized, until};
+
+mod clocks;
+mod deaths;
+mod silences;
+mod stops;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_worker-process");
 
 async fn count(jobs: &Jobs, state: State) -> u64 {
     let counts = jobs.inspect().counts().await.expect("the store answers");
     counts.iter().filter(|count| count.state == state).map(|count| count.jobs).sum()
+}
+
+/// Polls until a job is in a state, and reads it.
+async fn until_state(jobs: &Jobs, id: JobId, state: State, limit: Duration) -> JobRecord {
+    let read = async || jobs.job(id).await.expect("the store answers").expect("the job is there");
+    until(&format!("job {id} is {state}"), limit, async || read().await.state == state).await;
+    read().await
+}
+
+/// A connection such as a person with a shell has.
+async fn shell(setup: &Setup) -> SqliteConnection {
+    let path = setup.url.strip_prefix("sqlite://").expect("a SQLite file");
+    let options = SqliteConnectOptions::new().filename(path);
+    let options = options.busy_timeout(Duration::from_secs(30)).disable_statement_logging();
+    SqliteConnection::connect_with(&options).await.expect("the file opens")
 }
 
 async fn all(jobs: &Jobs) -> Vec<JobRecord> {
@@ -101,63 +123,4 @@ async fn a_drain_lets_a_running_handler_finish_and_nobody_else_takes_its_job() {
     assert_eq!(record.counters, jobs_runtime::Counters::default());
     second.signal(Signal::TERM);
     assert!(second.wait().success());
-}
-
-/// Stops a process while a handler of a kind stays, and answers how it ended, after how long, and
-/// the job once it is ready again.
-async fn stopped(how: Staying, runtime: &str) -> (Option<i32>, Duration, JobRecord) {
-    let folder = tempfile::tempdir().unwrap();
-    let setup = Setup::over_sqlite(BINARY, folder.path())
-        .with("GRACE_MS", &GRACE.as_millis())
-        .with("RUNTIME", &runtime);
-    let jobs = Jobs::open(&setup.url).await.unwrap();
-    let id = jobs.enqueue(Stay { how }).await.unwrap().id();
-    let first = setup.start("first");
-    let has_started = async || ledger::read(&setup.ledger).contains_key(&id.0);
-    until("the handler starts", Duration::from_secs(20), has_started).await;
-    let clock = jobs_runtime::SystemClock;
-    let asked_at = clock.elapsed();
-    first.signal(Signal::TERM);
-    let status = tokio::task::spawn_blocking(|| first.wait()).await.unwrap();
-    let took = clock.elapsed().checked_sub(asked_at).unwrap();
-    // Another worker, of a queue of its own, takes back what the first one could not give back.
-    let second = setup.clone().with("QUEUE", &"elsewhere").start("second");
-    let is_ready = async || jobs.job(id).await.unwrap().unwrap().state == State::Ready;
-    until("the job is ready again", Duration::from_secs(10), is_ready).await;
-    let is_open = |worker: &WorkerRecord| worker.name == "second" && worker.ended_at.is_none();
-    let works = async || jobs.inspect().workers().await.unwrap().iter().any(is_open);
-    until("the second worker works", Duration::from_secs(10), works).await;
-    second.signal(Signal::TERM);
-    let log = second.log();
-    let ended = second.wait();
-    assert!(ended.success(), "{ended}: {log}");
-    (status.code(), took, jobs.job(id).await.unwrap().unwrap())
-}
-
-const GRACE: Duration = Duration::from_secs(3);
-
-#[tokio::test]
-async fn a_handler_that_can_be_ended_is_given_back_before_a_clean_exit() {
-    for how in [Staying::Cooperative, Staying::Deaf] {
-        let (status, took, record) = stopped(how, "several").await;
-        assert_eq!(status, Some(0), "{how:?}");
-        assert!(took < GRACE, "{how:?} took {took:?}");
-        assert_eq!((record.counters.interruptions, record.counters.crashes), (1, 0), "{how:?}");
-    }
-}
-
-#[tokio::test]
-async fn a_handler_that_can_not_be_ended_holds_no_process_and_is_no_crash() {
-    let cases = [
-        (Staying::Spinning, "several"),
-        (Staying::Spinning, "current-thread"),
-        (Staying::Blocking, "several"),
-    ];
-    for (how, runtime) in cases {
-        let (status, took, record) = stopped(how, runtime).await;
-        assert_eq!(status, Some(jobs_runtime::EXIT_UNFINISHED), "{how:?} on {runtime}");
-        assert!(took < GRACE, "{how:?} on {runtime} took {took:?}");
-        let Counters { failures, interruptions, crashes, .. } = record.counters;
-        assert_eq!((failures, interruptions, crashes), (0, 1, 0), "{how:?} on {runtime}");
-    }
 }

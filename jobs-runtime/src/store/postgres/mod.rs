@@ -40,8 +40,8 @@ use jobs_core::store::{
     Row, Settled, Standing, Store, Sweep, Swept, Wake,
 };
 use jobs_core::{
-    Fence, JobId, NewJob, QueueName, Random, Route, Settlement, StoreError, StoreErrorKind,
-    StoreId, WorkerId,
+    Fence, NewJob, QueueName, Random, Route, Settlement, StoreError, StoreErrorKind, StoreId,
+    WorkerId,
 };
 use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
 use tokio::task::JoinSet;
