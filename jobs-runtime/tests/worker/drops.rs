@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use jobs_core::store::conformance::model::seeds;
 use jobs_runtime::prelude::*;
-use jobs_runtime::store::{Author, Claim, Head, NewWorker};
+use jobs_runtime::store::{Claim, Head, NewWorker};
 use jobs_runtime::{
     BuildId, JobId, Lease, QueueName, Random, Route, SeededRandom, State, WorkerName, below,
 };
 use serde::{Deserialize, Serialize};
 use sqlx::Sqlite;
 
-use crate::support::{App, Fresh, Running, ended, open_sqlite, sized, until, worker};
+use crate::support::{App, Fresh, Running, close_behind, ended, open_sqlite, sized, until, worker};
 
 #[derive(Debug, Serialize, Deserialize, Checkpoint)]
 #[checkpoint(version = "1.0.0")]
@@ -88,14 +88,13 @@ async fn call_and_drop(jobs: &Fresh, random: &SeededRandom, calls: u64) -> Vec<J
             }
         }
     }
-    let author = Author { worker: None, build: BuildId::default() };
-    jobs.store().close(worker, &author).await.unwrap();
+    close_behind(jobs, worker).await;
     acknowledged
 }
 
 fn new_worker() -> NewWorker {
     let name = WorkerName::new("dropper").unwrap();
-    let lease = Lease::new(Duration::from_secs(60)).unwrap();
+    let lease = Lease::new(Duration::from_mins(1)).unwrap();
     NewWorker { name, build: BuildId::default(), manifest: String::new(), lease }
 }
 

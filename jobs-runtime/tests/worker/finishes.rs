@@ -5,12 +5,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use jobs_runtime::prelude::*;
-use jobs_runtime::store::Author;
-use jobs_runtime::{BuildId, ErrorKind, JobRecord, State, StoreErrorKind, chain};
+use jobs_runtime::{ErrorKind, JobRecord, State, StoreErrorKind, chain};
 use sqlx::Sqlite;
 use tokio_util::task::TaskTracker;
 
-use crate::support::{Act, App, Fresh, Running, act, ended, open, open_sqlite, until, worker};
+use crate::support::{
+    Act, App, Fresh, Running, act, close_behind, ended, open, open_sqlite, until, worker,
+};
 
 /// What the handlers work with.
 #[derive(Clone, Default)]
@@ -35,10 +36,6 @@ async fn finish(job: Act, cx: JobContext<Shop>) -> Result<Outcome, JobError> {
     let (fate, end) = job.how.split_once(", ").unwrap_or((&job.how, "done"));
     let mut tx = sell(&cx).await?;
     match fate {
-        "committed" => {
-            cx.done_in(&mut tx).await?;
-            tx.commit().await?;
-        }
         "rolled back" => {
             cx.done_in(&mut tx).await?;
             tx.rollback().await?;
@@ -80,7 +77,7 @@ async fn finish(job: Act, cx: JobContext<Shop>) -> Result<Outcome, JobError> {
         "permanent" => Err(JobError::new("after the finish").class("late").permanent()),
         "infrastructure" => Err(JobError::new("after the finish").infrastructure()),
         "panic" => panic!("after the finish"),
-        "snooze" => Ok(Outcome::Snooze(Duration::from_secs(3_600))),
+        "snooze" => Ok(Outcome::Snooze(Duration::from_hours(1))),
         _ => Ok(Outcome::Done),
     }
 }
@@ -211,8 +208,7 @@ async fn a_finish_with_a_lost_lease_rolls_back() {
     let running = start(&jobs, &shop);
     let id = jobs.enqueue(act("stolen")).await.unwrap().id();
     let record = until(&jobs, id, |_| shop.app.count() == 1).await;
-    let outsider = Author { worker: None, build: BuildId::new("test").unwrap() };
-    jobs.store().close(record.worker.unwrap(), &outsider).await.unwrap();
+    close_behind(&jobs, record.worker.unwrap()).await;
     let record = ended(&jobs, id).await;
     assert_eq!((record.state, record.counters.failures), (State::Succeeded, 0));
     shop.later.close();
@@ -275,7 +271,7 @@ async fn a_write_that_waits_on_an_own_open_transaction_fails_and_says_so() {
     let in_a_handler = async {
         let jobs = open_sqlite().await;
         let handlers = Registry::new().handle(wait_on_oneself).build().unwrap();
-        let worker = worker(&jobs, handlers, Shop::default()).lease(Duration::from_secs(60));
+        let worker = worker(&jobs, handlers, Shop::default()).lease(Duration::from_mins(1));
         let running = Running::start(worker);
         let id = jobs.enqueue(act("")).await.unwrap().id();
         let record = ended(&jobs, id).await;

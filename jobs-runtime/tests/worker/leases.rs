@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 use jobs_runtime::prelude::*;
-use jobs_runtime::store::{Author, Claim, Claimed, Head, Leaving};
-use jobs_runtime::{BuildId, Clock, Counters, QueueName, Route, State, SystemClock, WorkerId};
+use jobs_runtime::store::{Claim, Claimed, Head};
+use jobs_runtime::{Clock, Counters, QueueName, Route, State, SystemClock, WorkerId};
 
-use crate::support::{Act, App, Running, act, ended, is_running, open, until, worker};
+use crate::support::{
+    Act, App, Running, act, close_behind, ended, is_running, open, until, worker,
+};
 
 const LEASE: Duration = Duration::from_secs(2);
 
@@ -100,10 +102,6 @@ async fn worker_of(jobs: &Jobs) -> WorkerId {
     jobs.inspect().workers().await.unwrap()[0].id
 }
 
-fn outsider() -> Author {
-    Author { worker: None, build: BuildId::new("test").unwrap() }
-}
-
 #[tokio::test]
 async fn a_worker_whose_lease_was_ended_registers_anew_and_goes_on() {
     for jobs in open().await {
@@ -112,8 +110,7 @@ async fn a_worker_whose_lease_was_ended_registers_anew_and_goes_on() {
         let id = jobs.enqueue(act("")).await.unwrap().id();
         until(&jobs, id, is_running).await;
         let first = worker_of(&jobs).await;
-        let mut heartbeat = jobs.store().heartbeat().await.unwrap();
-        heartbeat.close(first, &outsider(), &Leaving::default()).await.unwrap();
+        close_behind(&jobs, first).await;
         let record = ended(&jobs, id).await;
         assert_eq!(record.state, State::Succeeded);
         assert_eq!((record.counters.failures, record.counters.crashes), (0, 0));

@@ -45,7 +45,7 @@ async fn a_middleware_that_never_runs_the_rest_decides_the_outcome() {
         let handlers = Registry::new().handle(run).around(|_: App, run, _| async move {
             match run.headers().get("then").map(String::as_str) {
                 Some("fail") => Err(JobError::new("not today").class("skipped")),
-                Some("snooze") => Ok(Outcome::Snooze(Duration::from_secs(3_600))),
+                Some("snooze") => Ok(Outcome::Snooze(Duration::from_hours(1))),
                 _ => Ok(Outcome::Done),
             }
         });

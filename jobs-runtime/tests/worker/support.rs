@@ -6,7 +6,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use jobs_runtime::prelude::*;
-use jobs_runtime::{DrainReport, Handlers, JobId, JobRecord, JobsBuilder, State};
+use jobs_runtime::store::{Author, Leaving};
+use jobs_runtime::{
+    BuildId, DrainReport, Handlers, JobId, JobRecord, JobsBuilder, State, WorkerId,
+};
 use serde::{Deserialize, Serialize};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use sqlx::{ConnectOptions, Connection};
@@ -134,6 +137,13 @@ pub(crate) fn worker<S: Clone + Send + Sync + 'static>(
         .poll_interval(Duration::from_millis(50))
         .lease(Duration::from_secs(3))
         .grace_period(Duration::from_secs(5))
+}
+
+/// Ends a worker's lease behind its back, as another process could.
+pub(crate) async fn close_behind(jobs: &Jobs, worker: WorkerId) {
+    let by = Author { worker: None, build: BuildId::default() };
+    let mut heartbeat = jobs.store().heartbeat().await.expect("the store answers");
+    heartbeat.close(worker, &by, &Leaving::default()).await.expect("the store answers");
 }
 
 /// Waits for a job's end, but not for ever.
