@@ -6,6 +6,7 @@ mod endings;
 mod leases;
 mod payloads;
 mod refusals;
+mod rows;
 mod shapes;
 mod stops;
 mod texts;
