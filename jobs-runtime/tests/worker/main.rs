@@ -4,6 +4,7 @@ mod support;
 
 mod endings;
 mod leases;
+mod middleware;
 mod payloads;
 mod refusals;
 mod rows;
