@@ -3,6 +3,7 @@
 mod support;
 
 mod endings;
+mod finishes;
 mod leases;
 mod middleware;
 mod payloads;
