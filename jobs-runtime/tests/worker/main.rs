@@ -2,6 +2,7 @@
 
 mod support;
 
+mod bulk;
 mod endings;
 mod finishes;
 mod leases;
