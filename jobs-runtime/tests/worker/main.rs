@@ -3,6 +3,7 @@
 mod support;
 
 mod bulk;
+mod drops;
 mod endings;
 mod finishes;
 mod leases;
