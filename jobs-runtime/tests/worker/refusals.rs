@@ -1,7 +1,10 @@
 //! What a build can't read is given back unread, and a capable one runs it.
 
 use jobs_runtime::prelude::*;
-use jobs_runtime::{BuildId, Due, EventKind, JobId, Kind, NewJob, State, Version};
+use jobs_runtime::store::Filter;
+use jobs_runtime::{
+    BuildId, Clock, Due, EventKind, JobId, Kind, NewJob, State, SystemClock, Version,
+};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -164,4 +167,85 @@ async fn an_upcast_that_fails_or_panics_is_dead() {
         }
         running.stop().await;
     }
+}
+
+#[tokio::test]
+async fn a_backlog_of_foreign_rows_is_tried_once_a_route_while_own_jobs_flow() {
+    #[derive(Debug, Serialize, Deserialize, Job)]
+    #[job(kind = "test.own", version = "1.0.0")]
+    struct Own {}
+
+    async fn run(_: Own, cx: JobContext<App>) -> Result<(), JobError> {
+        cx.state.ran();
+        Ok(())
+    }
+
+    const FOREIGN: usize = 2_000;
+    let look_for = Duration::from_secs(3);
+    for jobs in open().await {
+        // Three routes: of a kind that no one here knows, of a newer minor, of a newer major.
+        let mail = NewJob::of(&Mail { to: "ann".to_owned() }, 1_000).unwrap();
+        let versions = [Version::new(1, 0, 0), Version::new(1, 4, 0), Version::new(2, 0, 0)];
+        let backlog: Vec<NewJob> = (0..FOREIGN)
+            .map(|n| {
+                let version = versions[n % 3];
+                NewJob { version, min_reader: version.own_reader(), ..mail.clone() }
+            })
+            .collect();
+        jobs.store().enqueue(&backlog).await.unwrap();
+        let app = App::default();
+        let own = Registry::new().handle(run).build().unwrap();
+        let running = Running::start(worker(&jobs, own, app.clone()));
+        let started = SystemClock.elapsed();
+        while SystemClock.elapsed() < started + look_for {
+            let id = jobs.enqueue(Own {}).await.unwrap().id();
+            assert_eq!(ended(&jobs, id).await.state, State::Succeeded);
+        }
+        running.stop().await;
+        let all = jobs.inspect().jobs(&Filter::default(), u32::MAX).await.unwrap();
+        for version in versions {
+            let version = version.to_string();
+            let of_route =
+                all.iter().filter(|job| job.kind == "test.mail" && job.version == version);
+            let refusals: u32 = of_route.map(|job| job.counters.refusals).sum();
+            assert_eq!(refusals, 1, "{version}: one is tried per cool-down of 10 s");
+        }
+        let flowed = app.count();
+        assert!(flowed > 5, "own jobs waited: only {flowed} ran");
+        // A capable worker runs them at once, refused or not.
+        let capable = Registry::new().handle(send_any).build().unwrap();
+        let running = Running::start(worker(&jobs, capable, app.clone()).concurrency(50));
+        let limit = Duration::from_secs(20);
+        let all_ran = async {
+            while app.count() < flowed + FOREIGN {
+                tokio::task::yield_now().await;
+            }
+        };
+        assert!(tokio::time::timeout(limit, all_ran).await.is_ok(), "{}", app.count() - flowed);
+        running.stop().await;
+    }
+}
+
+#[derive(Debug, Serialize, Deserialize, PastJob)]
+#[job(kind = "test.mail", version = "1.4.0")]
+struct OlderMail {
+    to: String,
+}
+
+/// What a later build makes of `test.mail`.
+#[derive(Debug, Serialize, Deserialize, Job)]
+#[job(kind = "test.mail", version = "2.1.0", previous = OlderMail)]
+struct AnyMail {
+    to: String,
+}
+
+impl From<OlderMail> for AnyMail {
+    fn from(older: OlderMail) -> Self {
+        Self { to: older.to }
+    }
+}
+
+async fn send_any(_: AnyMail, cx: JobContext<App>) -> Result<(), JobError> {
+    cx.state.ran();
+    Ok(())
 }
