@@ -1,13 +1,13 @@
 //! Due times, wake-ups, priorities and unique keys, as a user sees them.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use jobs_runtime::prelude::*;
 use jobs_runtime::{Clock, Enqueued, State, SystemClock};
 
-use crate::support::{Act, App, Running, act, ended, open, worker};
+use crate::support::{Act, App, Running, act, ended, open, open_sqlite, sized, worker};
 
 /// Notes in which order jobs ran and when.
 #[derive(Debug, Clone, Default)]
@@ -76,7 +76,7 @@ async fn an_enqueue_that_reports_already_there_leaves_a_run_that_starts_after_it
         let handlers = Registry::new().handle(copy).build().unwrap();
         let running = Running::start(worker(&jobs, handlers, counter.clone()));
         let mut last = None;
-        for round in 0..500 {
+        for round in 0..sized(500, 2_000) {
             counter.fetch_add(1, Ordering::SeqCst);
             let answer = jobs.enqueue(act("")).unique_key("k").await.unwrap();
             last = Some(answer.id());
@@ -88,6 +88,50 @@ async fn an_enqueue_that_reports_already_there_leaves_a_run_that_starts_after_it
         assert_eq!(copied.load(Ordering::SeqCst), counter.load(Ordering::SeqCst));
         running.stop().await;
     }
+}
+
+#[tokio::test]
+async fn already_there_holds_also_while_the_enqueuing_transaction_stays_open() {
+    /// Copies the application's own counter from the same file.
+    async fn copy(_: Act, cx: JobContext<Arc<AtomicI64>>) -> Result<(), JobError> {
+        let mut tx = cx.jobs().begin::<sqlx::Sqlite>().await?;
+        let read = sqlx::query_scalar("SELECT value FROM counter").fetch_one(&mut *tx).await?;
+        cx.state.store(read, Ordering::SeqCst);
+        Ok(())
+    }
+
+    let rounds = sized(150, 2_000);
+    let jobs = open_sqlite().await;
+    let mut shell = jobs.shell().await;
+    let table = "CREATE TABLE counter (value INTEGER); INSERT INTO counter VALUES (0)";
+    sqlx::raw_sql(table).execute(&mut shell).await.unwrap();
+    let copied = Arc::new(AtomicI64::new(0));
+    let handlers = Registry::new().handle(copy).build().unwrap();
+    let running = Running::start(worker(&jobs, handlers, copied.clone()));
+    let mut already_there = 0;
+    let mut last = None;
+    for round in 0..rounds {
+        let mut tx = jobs.begin::<sqlx::Sqlite>().await.unwrap();
+        sqlx::query("UPDATE counter SET value = value + 1").execute(&mut *tx).await.unwrap();
+        let answer = jobs.enqueue(act("")).unique_key("k").in_tx(&mut tx).await.unwrap();
+        already_there += i64::from(matches!(answer, Enqueued::AlreadyThere(_)));
+        // The worker wants to claim while the transaction is held; one in three is undone.
+        tokio::time::sleep(Duration::from_millis(round % 4)).await;
+        if round % 3 == 2 {
+            tx.rollback().await.unwrap();
+        } else {
+            tx.commit().await.unwrap();
+            last = Some(answer.id());
+        }
+        if round % 7 == 0 {
+            ended(&jobs, last.unwrap()).await;
+        }
+    }
+    ended(&jobs, last.unwrap()).await;
+    let counter: i64 =
+        sqlx::query_scalar("SELECT value FROM counter").fetch_one(&mut shell).await.unwrap();
+    assert_eq!(copied.load(Ordering::SeqCst), counter, "{already_there} were there already");
+    running.stop().await;
 }
 
 #[tokio::test]
