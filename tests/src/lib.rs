@@ -1,6 +1,7 @@
-//! What the tests with real processes share: the job, the ledger that its handlers write, and the
+//! What the tests with real processes share: the jobs, the ledger that its handlers write, and the
 //! processes themselves.
 
+pub mod clock;
 pub mod ledger;
 pub mod process;
 
@@ -14,6 +15,14 @@ use serde::{Deserialize, Serialize};
 #[job(kind = "test.work", version = "1.0.0")]
 pub struct Work {
     /// How long it works.
+    pub millis: u64,
+}
+
+/// A job that holds its thread for a while, without yielding.
+#[derive(Debug, Serialize, Deserialize, Job)]
+#[job(kind = "test.spin", version = "1.0.0")]
+pub struct Spin {
+    /// For how long.
     pub millis: u64,
 }
 

@@ -4,16 +4,37 @@ use std::time::Duration;
 
 use jobs_runtime::prelude::*;
 use jobs_runtime::store::Filter;
-use jobs_runtime::{JobRecord, State};
+use jobs_runtime::{JobId, JobRecord, State};
 use rustix::process::Signal;
+use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
+use sqlx::{ConnectOptions, Connection};
 use tests::process::{Process, Setup};
 use tests::{Work, ledger, sized, until};
+
+mod clocks;
+mod deaths;
+mod silences;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_worker-process");
 
 async fn count(jobs: &Jobs, state: State) -> u64 {
     let counts = jobs.inspect().counts().await.expect("the store answers");
     counts.iter().filter(|count| count.state == state).map(|count| count.jobs).sum()
+}
+
+/// Polls until a job is in a state, and reads it.
+async fn until_state(jobs: &Jobs, id: JobId, state: State, limit: Duration) -> JobRecord {
+    let read = async || jobs.job(id).await.expect("the store answers").expect("the job is there");
+    until(&format!("job {id} is {state}"), limit, async || read().await.state == state).await;
+    read().await
+}
+
+/// A connection such as a person with a shell has.
+async fn shell(setup: &Setup) -> SqliteConnection {
+    let path = setup.url.strip_prefix("sqlite://").expect("a SQLite file");
+    let options = SqliteConnectOptions::new().filename(path);
+    let options = options.busy_timeout(Duration::from_secs(30)).disable_statement_logging();
+    SqliteConnection::connect_with(&options).await.expect("the file opens")
 }
 
 async fn all(jobs: &Jobs) -> Vec<JobRecord> {
