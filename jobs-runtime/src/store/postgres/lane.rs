@@ -140,12 +140,11 @@ impl Lanes {
         Ok(lane)
     }
 
-    /// Whether statements are prepared once and kept: not where the next one may reach another
-    /// session.
-    pub(super) fn keeps_statements(&self) -> bool {
+    /// A statement that is prepared and kept only where the next one reaches the same session.
+    pub(super) fn prepared(&self, statement: Statement) -> Statement {
         match self.path {
-            Path::Direct => true,
-            Path::Pooler => false,
+            Path::Direct => statement,
+            Path::Pooler => statement.persistent(false),
         }
     }
 
@@ -184,7 +183,7 @@ impl Lanes {
 impl Lane<'_> {
     /// A statement within this transaction.
     pub(super) async fn fetch(&mut self, statement: Statement) -> Attempt<Vec<PgRow>> {
-        let statement = statement.persistent(self.lanes.keeps_statements());
+        let statement = self.lanes.prepared(statement);
         Ok(statement.fetch_all(self.connection()).await?)
     }
 

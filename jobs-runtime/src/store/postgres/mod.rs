@@ -172,7 +172,7 @@ impl PostgresStore {
 
     /// A statement for a connection of the application.
     fn prepared(&self, statement: Statement) -> Statement {
-        statement.persistent(self.lanes().keeps_statements())
+        self.lanes().prepared(statement)
     }
 
     fn ring_if(&self, is_news: bool) {

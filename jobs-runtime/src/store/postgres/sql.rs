@@ -10,44 +10,64 @@ use sqlx::{AssertSqlSafe, SqlSafeStr, SqlStr};
 pub(super) type Statement = Query<'static, Postgres, PgArguments>;
 
 macro_rules! statements {
-    ($($name:ident),* $(,)?) => {
+    (kept { $($kept:ident),* $(,)? } fresh { $($fresh:ident),* $(,)? }) => {
         /// Every statement of the store, for one schema.
+        ///
+        /// The kept ones are prepared once a connection, and written so that a plan made for an
+        /// empty table stays right: each finds its rows by one index, and leaves the planner no
+        /// order of joins to choose. The fresh ones are rare, and planned for every run.
         #[derive(Debug)]
         pub(super) struct Statements {
-            $($name: SqlStr,)*
+            $($kept: SqlStr,)*
+            $($fresh: SqlStr,)*
         }
 
         impl Statements {
             /// The statements over a schema of this name.
             pub(super) fn new(schema: &str) -> Self {
                 Self {
-                    $($name: placed(
-                        include_str!(concat!("sql/", stringify!($name), ".sql")),
+                    $($kept: placed(
+                        include_str!(concat!("sql/", stringify!($kept), ".sql")),
+                        schema,
+                    ),)*
+                    $($fresh: placed(
+                        include_str!(concat!("sql/", stringify!($fresh), ".sql")),
                         schema,
                     ),)*
                 }
             }
 
-            $(pub(super) fn $name(&self) -> Statement {
-                sqlx::query(self.$name.clone())
+            $(pub(super) fn $kept(&self) -> Statement {
+                sqlx::query(self.$kept.clone())
+            })*
+
+            $(pub(super) fn $fresh(&self) -> Statement {
+                sqlx::query(self.$fresh.clone()).persistent(false)
             })*
 
             /// Every statement by the name of its file, for a test that prepares them all.
-            #[doc(hidden)]
             pub(super) fn all(&self) -> Vec<(&'static str, &str)> {
-                vec![$((stringify!($name), self.$name.as_str()),)*]
+                vec![
+                    $((stringify!($kept), self.$kept.as_str()),)*
+                    $((stringify!($fresh), self.$fresh.as_str()),)*
+                ]
             }
         }
     };
 }
 
 statements! {
-    abandon, cancel_waiting, checkpoint, claim, claimed_checkpoints, close, counts, done, enqueue,
-    enqueue_twins, enqueue_unique, events, exhausted, forget_abandoned, forget_cancel_requests, forget_checkpoints,
-    held, held_runs, job, jobs, leave, lost_runs, meta, notify, operate_read, pause, paused, promote, prune,
-    prune_workers, recall, record_events, redrive, refused_routes, register, renew, request_cancel,
-    reread, resume, routes, run_now, same_store, settle, settle_done, settle_read, standing, states,
-    states_settled, take_back, worker_open, workers,
+    kept {
+        checkpoint, claim, claimed_checkpoints, done, enqueue, enqueue_twins, enqueue_unique, held,
+        meta, notify, promote, record_events, renew, reread, routes, same_store, settle_done,
+        settle_read, standing, worker_open,
+    }
+    fresh {
+        abandon, cancel_waiting, close, counts, events, exhausted, forget_abandoned, forget_cancel_requests,
+        forget_checkpoints, held_runs, job, jobs, leave, lost_runs, operate_read, pause, paused, prune,
+        prune_workers, recall, redrive, refused_routes, register, request_cancel, resume, run_now,
+        settle, states, states_settled, take_back, workers,
+    }
 }
 
 /// A text of ours over a schema: its name quoted, and the comments left out.

@@ -1,6 +1,8 @@
 -- Locks the runs among these whose fence holds, and reads what decides how they are settled: a
 -- request to cancel, a waiting twin, and how many events were written before. Locked rows are
 -- stepped over.
+-- The state is compared in a way that hides it from the planner: the rows are to be found by their
+-- numbers, and not by walking the index of running ones.
 -- Arrays in order of job: $1 job, $2 claim number.
 SELECT
     run.nth - 1 AS element,
@@ -20,6 +22,6 @@ SELECT
 FROM unnest($1::bigint[], $2::bigint[]) WITH ORDINALITY AS run (id, claim_number, nth)
 CROSS JOIN LATERAL (
     SELECT job.events, job.kind, job.unique_key FROM {schema}.job AS job
-    WHERE job.id = run.id AND job.claim_number = run.claim_number AND job.state = 'running'
+    WHERE job.id = run.id AND job.claim_number = run.claim_number AND job.state || '' = 'running'
     FOR NO KEY UPDATE SKIP LOCKED
 ) AS job

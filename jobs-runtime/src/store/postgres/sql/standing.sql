@@ -1,4 +1,6 @@
 -- The runs among these that hold their claim, and whether someone asked to cancel them.
+-- The state is compared in a way that hides it from the planner: the rows are to be found by their
+-- numbers, and not by walking the index of running ones.
 -- Arrays: $1 job, $2 claim number.
 SELECT
     run.nth - 1 AS element,
@@ -9,5 +11,6 @@ SELECT
 FROM unnest($1::bigint[], $2::bigint[]) WITH ORDINALITY AS run (id, claim_number, nth)
 CROSS JOIN LATERAL (
     SELECT FROM {schema}.job AS job
-    WHERE job.id = run.id AND job.claim_number = run.claim_number AND job.state = 'running'
+    WHERE job.id = run.id AND job.claim_number = run.claim_number AND job.state || '' = 'running'
+    OFFSET 0
 ) AS job
