@@ -7,20 +7,22 @@ mod sqlite_scene;
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use jobs_core::store::{
     Author, Claim, Claimed, Enqueued, Filter, Head, Inspect, NewWorker, Phase, Retention, Settled,
-    Store, Transactions,
+    Store, Sweep, Transactions,
 };
 use jobs_core::{
-    Budget, BuildId, ClaimedJob, Due, Ending, Fence, Kind, Ladder, Lease, MinReader, NewJob,
-    Priority, QueueName, Random, Route, Run, SeededRandom, State, StoreErrorKind, Version,
-    WorkerId, WorkerName, below, transition,
+    Budget, BuildId, ClaimedJob, Clock, Due, Ending, Fence, Kind, Ladder, Lease, ManualClock,
+    MinReader, NewJob, Priority, QueueName, Random, Route, Run, SeededRandom, State,
+    StoreErrorKind, Timestamp, Version, WorkerId, WorkerName, below, transition,
 };
-use jobs_runtime::store::sqlite::SqliteStore;
+use jobs_runtime::store::sqlite::{SqliteOptions, SqliteStore};
 use sqlite_scene::{Scene, options, runtime, shell};
-use sqlx::sqlite::{SqliteConnectOptions, SqlitePoolOptions};
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteLockingMode, SqlitePoolOptions};
 
 fn job(payload: &str) -> NewJob {
     NewJob {
@@ -88,8 +90,8 @@ fn a_full_disk_refuses_a_write_whole_and_the_next_one_works() {
         assert_eq!(all.len(), stored, "a refused call leaves nothing");
         let claimed = claim(&store, worker).await;
         finish(&store, worker, &claimed).await;
-        let at_once = Retention { succeeded: std::time::Duration::ZERO, ..Retention::default() };
-        scene.clock.advance(std::time::Duration::from_secs(1));
+        let at_once = Retention { succeeded: Duration::ZERO, ..Retention::default() };
+        scene.clock.advance(Duration::from_secs(1));
         assert!(store.prune(at_once, 1000).await.expect("a prune") > 0);
         store.enqueue(&vec![job(&"x".repeat(2000)); 10]).await.expect("there is room again");
     });
@@ -251,7 +253,7 @@ fn the_log_is_cut_as_soon_as_a_reader_that_pinned_it_has_left() {
             std::fs::metadata(log).map_or(0, |file| file.len())
         };
         let write = async || {
-            scene.clock.advance(std::time::Duration::from_secs(2));
+            scene.clock.advance(Duration::from_secs(2));
             store.enqueue(&vec![job(&"x".repeat(1000)); 1000]).await.expect("an enqueue");
         };
         let mut reader = shell(&path).await;
@@ -361,5 +363,108 @@ fn a_transaction_that_is_dropped_frees_the_lock() {
         tx.commit().await.expect("a commit");
         assert_eq!(scene.store.jobs(&Filter::default(), 1).await.expect("a listing"), []);
         let _keep = Arc::clone(&scene.clock);
+    });
+}
+
+/// A clock whose hands a person can turn while time goes on.
+#[derive(Debug)]
+struct Turned {
+    clock: Arc<ManualClock>,
+    by_us: AtomicI64,
+}
+
+impl Clock for Turned {
+    fn now(&self) -> Timestamp {
+        let turned = self.by_us.load(Ordering::SeqCst);
+        Timestamp::from_micros(self.clock.now().as_micros() + turned)
+    }
+
+    fn elapsed(&self) -> Duration {
+        self.clock.elapsed()
+    }
+}
+
+fn sweep_of(worker: WorkerId) -> Sweep {
+    let by = Author { worker: Some(worker), build: BuildId::new("shop 1").expect("a build") };
+    Sweep { by, grace: Duration::ZERO, limit: 10, draw: 1 }
+}
+
+#[test]
+fn a_clock_that_is_turned_neither_frees_nor_freezes_a_lease() {
+    const HOUR_US: i64 = 3_600_000_000;
+    runtime().block_on(async {
+        let scene = Scene::fresh().await;
+        let turned = Arc::new(Turned { clock: scene.clock.clone(), by_us: AtomicI64::new(0) });
+        let random = Arc::new(SeededRandom::new(9));
+        let path = scene.database().to_string_lossy().into_owned();
+        let of_turned = SqliteOptions::new(turned.clone(), random);
+        let store = SqliteStore::open(&path, of_turned).await.expect("a store");
+        let worker = register(&scene.store).await;
+        for by_us in [HOUR_US, -HOUR_US] {
+            turned.by_us.store(by_us, Ordering::SeqCst);
+            let swept = store.sweep(&sweep_of(worker)).await.expect("a sweep");
+            assert_eq!(swept.workers, [], "nobody is dead because a clock was turned");
+        }
+        scene.clock.advance(Duration::from_secs(29));
+        assert_eq!(store.sweep(&sweep_of(worker)).await.expect("a sweep").workers, []);
+        scene.clock.advance(Duration::from_secs(1));
+        assert_eq!(store.sweep(&sweep_of(worker)).await.expect("a sweep").workers, [worker]);
+    });
+}
+
+#[test]
+fn a_living_worker_is_taken_back_only_by_one_who_saw_it_silent_for_a_lease() {
+    runtime().block_on(async {
+        let scene = Scene::fresh().await;
+        let worker = register(&scene.store).await;
+        let mut heartbeat = scene.store.heartbeat().await.expect("a heartbeat");
+        scene.clock.advance(Duration::from_mins(10));
+        let far = scene.neighbour(2).await;
+        let sweep = sweep_of(worker);
+        assert_eq!(far.sweep(&sweep).await.expect("a sweep").workers, [], "seen once");
+        scene.clock.advance(Duration::from_secs(25));
+        heartbeat.renew(worker, Phase::Working).await.expect("a renewal");
+        scene.clock.advance(Duration::from_secs(25));
+        assert_eq!(far.sweep(&sweep).await.expect("a sweep").workers, [], "it was renewed");
+        scene.clock.advance(Duration::from_secs(30));
+        assert_eq!(far.sweep(&sweep).await.expect("a sweep").workers, [worker]);
+    });
+}
+
+#[test]
+fn a_cleared_folder_of_lock_files_frees_no_living_worker() {
+    runtime().block_on(async {
+        let scene = Scene::fresh().await;
+        let worker = register(&scene.store).await;
+        let far = scene.neighbour(2).await;
+        let folder = scene.folder.path().join("jobs.db-workers");
+        std::fs::remove_dir_all(&folder).expect("someone cleans up");
+        assert_eq!(far.sweep(&sweep_of(worker)).await.expect("a sweep").workers, []);
+        let another = register(&far).await;
+        let tx = SqliteStore::begin(&far).await.expect("a transaction");
+        tx.rollback().await.expect("its end");
+        assert_eq!(scene.store.sweep(&sweep_of(another)).await.expect("a sweep").workers, []);
+    });
+}
+
+#[test]
+fn a_pool_that_was_opened_otherwise_makes_no_other_store() {
+    runtime().block_on(async {
+        let folder = tempfile::tempdir().expect("a folder");
+        let options_of = SqliteConnectOptions::new()
+            .filename(sqlite_scene::path(&folder))
+            .create_if_missing(true)
+            .journal_mode(SqliteJournalMode::Delete)
+            .locking_mode(SqliteLockingMode::Exclusive);
+        let pool = SqlitePoolOptions::new().connect_lazy_with(options_of);
+        let clock = Arc::new(ManualClock::new(sqlite_scene::START));
+        let store = SqliteStore::from_pool(&pool, options(&clock, 3)).await.expect("a store");
+        store.enqueue(&[job("\0")]).await.expect("an enqueue");
+        let jobs = store.jobs(&Filter::default(), 10).await.expect("a listing");
+        assert_eq!(jobs[0].payload, "\0");
+        let mut shell = shell(&folder.path().join("jobs.db")).await;
+        let mode = sqlx::query_scalar("PRAGMA journal_mode").fetch_one(&mut shell);
+        let mode: String = mode.await.expect("a mode");
+        assert_eq!(mode, "wal");
     });
 }
