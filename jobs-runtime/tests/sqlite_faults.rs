@@ -100,7 +100,7 @@ fn dropped_calls_leave_no_connection_inside_a_transaction() {
             2 => {
                 let renewal = async {
                     let mut heartbeat = scene.store.heartbeat().await?;
-                    heartbeat.renew(worker, Phase::Working).await
+                    heartbeat.renew(worker, Phase::Working, std::time::Duration::from_secs(5)).await
                 };
                 drop(drop_after(renewal, polls));
             }

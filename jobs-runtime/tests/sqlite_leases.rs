@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use jobs_core::store::{Phase, Store};
-use jobs_core::{Clock, ManualClock, SeededRandom, Timestamp};
+use jobs_core::{Clock, Lease, ManualClock, SeededRandom, Timestamp};
 use jobs_runtime::store::sqlite::{SqliteOptions, SqliteStore};
 use sqlite_scene::{Scene, register, runtime, sweep};
 
@@ -64,7 +64,7 @@ fn a_living_worker_is_taken_back_only_by_one_who_saw_it_silent_for_a_lease() {
         let sweep = sweep(worker);
         assert_eq!(far.sweep(&sweep).await.expect("a sweep").workers, [], "seen once");
         scene.clock.advance(Duration::from_secs(25));
-        heartbeat.renew(worker, Phase::Working).await.expect("a renewal");
+        heartbeat.renew(worker, Phase::Working, Lease::LONGEST).await.expect("a renewal");
         scene.clock.advance(Duration::from_secs(25));
         assert_eq!(far.sweep(&sweep).await.expect("a sweep").workers, [], "it was renewed");
         scene.clock.advance(Duration::from_secs(30));

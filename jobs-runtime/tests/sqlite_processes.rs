@@ -134,7 +134,10 @@ async fn hammer(store: &SqliteStore) {
     };
     let renewals = async {
         for _ in 0..ROUNDS {
-            heartbeat.renew(worker, Phase::Working).await.expect("a renewal");
+            heartbeat
+                .renew(worker, Phase::Working, Duration::from_secs(5))
+                .await
+                .expect("a renewal");
         }
     };
     tokio::join!(work, transactions, renewals);

@@ -13,7 +13,7 @@ use sqlx::{ConnectOptions, Connection};
 
 use super::error::{During, Result, is_busy};
 use super::options::Synchronous;
-use super::turn::Turn;
+use super::turn::{LONGEST_WAIT, Turn};
 
 const READERS: u32 = 4;
 /// How many transactions of users may be open or waiting. Only one of them writes at a time.
@@ -74,7 +74,7 @@ impl Connect {
 /// good. Even reading needs a turn where a log is just begun, recovered, or removed with its last user.
 async fn open(options: &SqliteConnectOptions, turn: &Turn) -> Result<SqliteConnection> {
     let doing = format!("opening {}", options.get_filename().display());
-    let mut patience = turn.patience(&doing);
+    let mut patience = turn.patience(&doing, LONGEST_WAIT);
     loop {
         match SqliteConnection::connect_with(options).await {
             Err(error) if is_busy(&error) => patience.wait().await?,

@@ -1,23 +1,27 @@
 //! Renewing a lease, on a connection of its own.
 
+use std::time::Duration;
+
 use async_trait::async_trait;
-use jobs_core::WorkerId;
-use jobs_core::store::{Heartbeat, Held, Phase, Renewed};
+use jobs_core::store::{Author, Heartbeat, Held, Leaving, Phase, Renewed};
+use jobs_core::{JobId, StoreErrorKind, WorkerId};
 use sqlx::query::Query;
 use sqlx::sqlite::{SqliteArguments, SqliteRow};
 use sqlx::{Sqlite, SqliteConnection};
 
+use super::SqliteStore;
 use super::connect::Connect;
 use super::error::{During, Result, is_busy};
-use super::lease::Observer;
+use super::lease::{Close, Observer};
 use super::row::Columns;
 use super::sql;
-use super::turn::Turn;
+use super::turn::{LONGEST_WAIT, Turn};
 
 /// What a worker's heartbeat speaks through. A renewal is one statement and so one transaction; a
 /// dropped one happens or does not.
 #[derive(Debug)]
 pub(super) struct Beat {
+    store: SqliteStore,
     connect: Connect,
     connection: Option<SqliteConnection>,
     turn: Turn,
@@ -25,20 +29,24 @@ pub(super) struct Beat {
 }
 
 impl Beat {
-    pub(super) async fn open(connect: Connect, turn: Turn, observer: Observer) -> Result<Self> {
+    pub(super) async fn open(store: &SqliteStore, connect: Connect, turn: Turn) -> Result<Self> {
         let connection = Some(connect.writing(&turn).await?);
-        Ok(Self { connect, connection, turn, observer })
+        let observer = store.observer();
+        Ok(Self { store: store.clone(), connect, connection, turn, observer })
     }
 }
 
 #[async_trait]
 impl Heartbeat for Beat {
-    async fn renew(&mut self, worker: WorkerId, phase: Phase) -> Result<Renewed> {
+    async fn renew(&mut self, worker: WorkerId, phase: Phase, within: Duration) -> Result<Renewed> {
         const DOING: &str = "renewing a lease";
-        let rows = self.ask(DOING, |now| {
+        let rows = self.ask(DOING, within, |now| {
             sqlx::query(sql::RENEW).bind(worker.0).bind(phase.as_str()).bind(now)
         });
-        let rows = rows.await?;
+        let rows = match rows.await {
+            Err(error) if error.kind() == StoreErrorKind::Busy => return Ok(Renewed::Undecided),
+            rows => rows?,
+        };
         let Some(row) = rows.first() else { return Ok(Renewed::Ended) };
         let renewals = Columns::new(row).number().during(DOING)?;
         self.observer.renewals.see(worker, renewals, self.observer.clock.elapsed());
@@ -47,12 +55,24 @@ impl Heartbeat for Beat {
 
     async fn held(&mut self, worker: WorkerId) -> Result<Vec<Held>> {
         const DOING: &str = "reading the runs of a worker";
-        let rows = self.ask(DOING, |_| sqlx::query(sql::HELD).bind(worker.0)).await?;
+        let rows = self.ask(DOING, LONGEST_WAIT, |_| sqlx::query(sql::HELD).bind(worker.0)).await?;
         let held = |row: &SqliteRow| {
             let mut columns = Columns::new(row);
             Ok(Held { fence: columns.fence()?, is_cancel_requested: columns.flag()? })
         };
         rows.iter().map(held).collect::<Result<_, _>>().during(DOING)
+    }
+
+    /// Through the writer, which has a thread of its own.
+    async fn close(
+        &mut self,
+        worker: WorkerId,
+        by: &Author,
+        leaving: &Leaving,
+    ) -> Result<Vec<JobId>> {
+        let draw = self.store.random().draw();
+        let close = Close::new(worker, by, leaving, draw, self.observer.clone());
+        self.store.writer().write(close).await
     }
 }
 
@@ -62,13 +82,14 @@ impl Beat {
     async fn ask(
         &mut self,
         doing: &str,
+        within: Duration,
         statement: impl Fn(i64) -> Query<'static, Sqlite, SqliteArguments>,
     ) -> Result<Vec<SqliteRow>> {
         let mut connection = match self.connection.take() {
             Some(connection) => connection,
             None => self.connect.writing(&self.turn).await?,
         };
-        let mut patience = self.turn.patience(doing);
+        let mut patience = self.turn.patience(doing, within);
         loop {
             let now = self.observer.clock.now().as_micros();
             match statement(now).fetch_all(&mut connection).await {

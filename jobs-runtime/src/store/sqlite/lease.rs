@@ -10,20 +10,20 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use jobs_core::store::{Author, NewWorker, Settled, Sweep, Swept};
+use jobs_core::store::{Author, Leaving, NewWorker, Settled, Sweep, Swept};
 use jobs_core::{
-    Clock, Ending, Interruption, JobId, Ladder, Random, Run, SeededRandom, Timestamp, WorkerId,
-    micros, transition,
+    Clock, Ending, Fence, Interruption, JobId, Ladder, Random, Run, SeededRandom, Timestamp,
+    WorkerId, micros, transition,
 };
-use sqlx::SqliteConnection;
 use sqlx::sqlite::SqliteRow;
+use sqlx::{Row as _, SqliteConnection};
 
 use super::alive::{Life, LockFile, LockFiles};
 use super::error::{During, Result};
 use super::row::Columns;
 use super::settle::{Claims, settle};
-use super::sql;
 use super::writer::Write;
+use super::{json, sql};
 
 /// What this process has seen of the renewals of workers.
 #[derive(Debug, Default)]
@@ -197,8 +197,16 @@ impl Write for TakeBack {
         }
         let lost = sqlx::query(sql::LOST_RUNS).bind(self.sweep.limit).fetch_all(&mut *tx);
         let lost = lost.await.during(DOING)?;
+        let is_abandoned = |row: &SqliteRow| row.try_get("is_abandoned");
+        let told = lost.iter().map(is_abandoned).collect::<Result<Vec<bool>, _>>().during(DOING)?;
+        let ending = |at: usize| {
+            if told[at] { Ending::Interrupted(Interruption::GivenUp) } else { Ending::Crashed }
+        };
         let Sweep { by, draw, .. } = &self.sweep;
-        let jobs = give_back(tx, now, by, &lost, &Ending::Crashed, *draw).await?;
+        let jobs = give_back(tx, now, by, &lost, ending, *draw).await?;
+        let ids: Vec<i64> = jobs.iter().map(|(id, _)| id.0).collect();
+        let forget = sqlx::query(sql::FORGET_ABANDONED).bind(json::rows(&ids));
+        forget.execute(&mut *tx).await.during(DOING)?;
         Ok(Swept { workers, jobs })
     }
 
@@ -219,13 +227,29 @@ impl Write for TakeBack {
 pub(super) struct Close {
     worker: WorkerId,
     by: Author,
+    leaving: Leaving,
+    /// Whether its lease and its lock file stay until the process is gone.
+    is_left_open: bool,
     draw: u64,
     observer: Observer,
 }
 
 impl Close {
-    pub(super) fn new(worker: WorkerId, by: &Author, draw: u64, observer: Observer) -> Self {
-        Self { worker, by: by.clone(), draw, observer }
+    pub(super) fn new(
+        worker: WorkerId,
+        by: &Author,
+        leaving: &Leaving,
+        draw: u64,
+        observer: Observer,
+    ) -> Self {
+        Self {
+            worker,
+            by: by.clone(),
+            leaving: leaving.clone(),
+            is_left_open: false,
+            draw,
+            observer,
+        }
     }
 }
 
@@ -235,14 +259,26 @@ impl Write for Close {
 
     async fn run(&mut self, tx: &mut SqliteConnection, now: Timestamp) -> Result<Vec<JobId>> {
         const DOING: &str = "closing a worker";
-        let close = sqlx::query(sql::CLOSE).bind(self.worker.0).bind(now.as_micros());
+        let held = sqlx::query(sql::HELD_RUNS).bind(self.worker.0).fetch_all(&mut *tx);
+        let mut held = held.await.during(DOING)?;
+        let fences = held.iter().map(|row| Columns::new(row).fence());
+        let fences = fences.collect::<Result<Vec<_>, _>>().during(DOING)?;
+        let is_abandoned = |fence: &Fence| self.leaving.abandoned.contains(fence);
+        self.is_left_open = fences.iter().any(is_abandoned);
+        let close = if self.is_left_open {
+            sqlx::query(sql::LEAVE).bind(self.worker.0).bind(micros(self.leaving.gone_in))
+        } else {
+            sqlx::query(sql::CLOSE).bind(self.worker.0).bind(now.as_micros())
+        };
         if close.execute(&mut *tx).await.during(DOING)?.rows_affected() == 0 {
             return Ok(Vec::new());
         }
-        let held = sqlx::query(sql::HELD_RUNS).bind(self.worker.0).fetch_all(&mut *tx);
-        let held = held.await.during(DOING)?;
-        let ending = Ending::Interrupted(Interruption::GivenUp);
-        let given = give_back(tx, now, &self.by, &held, &ending, self.draw).await?;
+        let abandoned = json::claims(fences.iter().copied().filter(is_abandoned));
+        sqlx::query(sql::ABANDON).bind(abandoned).execute(&mut *tx).await.during(DOING)?;
+        let mut each = fences.iter();
+        held.retain(|_| !each.next().is_some_and(is_abandoned));
+        let ending = |_| Ending::Interrupted(Interruption::GivenUp);
+        let given = give_back(tx, now, &self.by, &held, ending, self.draw).await?;
         Ok(given.into_iter().map(|(id, _)| id).collect())
     }
 
@@ -251,26 +287,28 @@ impl Write for Close {
     }
 
     fn committed(&mut self, _: &Vec<JobId>) {
-        self.observer.files.release(self.worker);
-        self.observer.renewals.forget(self.worker);
+        if !self.is_left_open {
+            self.observer.files.release(self.worker);
+            self.observer.renewals.forget(self.worker);
+        }
     }
 }
 
-/// Takes runs back: their claim numbers advance.
+/// Takes runs back, each as it ended: their claim numbers advance.
 async fn give_back(
     tx: &mut SqliteConnection,
     now: Timestamp,
     by: &Author,
     runs: &[SqliteRow],
-    ending: &Ending,
+    ending: impl Fn(usize) -> Ending,
     draw: u64,
 ) -> Result<Vec<(JobId, jobs_core::State)>> {
     let runs = runs.iter().map(run).collect::<Result<Vec<_>, _>>().during("taking runs back")?;
-    let settlement = |run: &Run| {
+    let settlement = |(at, run): (usize, &Run)| {
         let own_draw = SeededRandom::new(draw ^ run.fence.job.0.unsigned_abs()).draw();
-        transition(run, ending, &Ladder::default(), own_draw)
+        transition(run, &ending(at), &Ladder::default(), own_draw)
     };
-    let settlements: Vec<_> = runs.iter().map(settlement).collect();
+    let settlements: Vec<_> = runs.iter().enumerate().map(settlement).collect();
     let settled = settle(tx, now, by, &settlements, Claims::Advance).await?;
     let given = runs.iter().zip(settled).filter_map(|(run, settled)| match settled {
         Settled::Applied(state) => Some((run.fence.job, state)),

@@ -53,9 +53,7 @@ use jobs_core::store::{
     Author, CheckpointSave, Claim, Claimed, Enqueued, Heartbeat, NewWorker, Promoted, Retention,
     Row, Settled, Standing, Store, Sweep, Swept, Wake,
 };
-use jobs_core::{
-    Clock, Fence, JobId, NewJob, QueueName, Random, Route, Settlement, StoreId, WorkerId,
-};
+use jobs_core::{Clock, Fence, NewJob, QueueName, Random, Route, Settlement, StoreId, WorkerId};
 use sqlx::SqlitePool;
 use sqlx::sqlite::SqliteConnectOptions;
 
@@ -68,7 +66,7 @@ use self::enqueue::Enqueue;
 use self::error::{During, Result};
 use self::file::Location;
 use self::heartbeat::Beat;
-use self::lease::{Close, Observer, Register, Renewals, TakeBack};
+use self::lease::{Observer, Register, Renewals, TakeBack};
 use self::operate::Prune;
 pub use self::options::{SqliteOptions, Synchronous};
 use self::row::Columns;
@@ -216,7 +214,7 @@ impl Store for SqliteStore {
     }
 
     async fn heartbeat(&self) -> Result<Box<dyn Heartbeat>> {
-        let beat = Beat::open(self.inner.connect.clone(), self.turn()?, self.observer());
+        let beat = Beat::open(self, self.inner.connect.clone(), self.turn()?);
         Ok(Box::new(beat.await?))
     }
 
@@ -282,11 +280,6 @@ impl Store for SqliteStore {
 
     async fn sweep(&self, sweep: &Sweep) -> Result<Swept> {
         self.writer().write(TakeBack::new(sweep, self.observer())).await
-    }
-
-    async fn close(&self, worker: WorkerId, by: &Author) -> Result<Vec<JobId>> {
-        let draw = self.random().draw();
-        self.writer().write(Close::new(worker, by, draw, self.observer())).await
     }
 
     async fn prune(&self, retention: Retention, limit: u32) -> Result<u32> {

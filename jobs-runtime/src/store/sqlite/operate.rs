@@ -304,6 +304,7 @@ impl Write for Prune {
         over(tx, sql::PRUNE_EVENTS, &ids, now, DOING).await?;
         over(tx, sql::PRUNE_CHECKPOINTS, &ids, now, DOING).await?;
         over(tx, sql::FORGET_CANCEL_REQUESTS, &ids, now, DOING).await?;
+        over(tx, sql::FORGET_ABANDONED, &ids, now, DOING).await?;
         if u32::try_from(ids.len()).is_ok_and(|pruned| pruned < self.limit) {
             let forget = sqlx::query(sql::PRUNE_WORKERS).bind(before(WORKERS_KEPT));
             forget.execute(tx).await.during(DOING)?;

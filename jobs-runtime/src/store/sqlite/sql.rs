@@ -14,6 +14,7 @@ macro_rules! statements {
 }
 
 statements! {
+    ABANDON = "abandon";
     CANCEL_WAITING = "cancel_waiting";
     CHECKPOINT_MOVED = "checkpoint_moved";
     CHECKPOINT_SAVE = "checkpoint_save";
@@ -30,12 +31,14 @@ statements! {
     ENQUEUE_TWINS = "enqueue_twins";
     EVENTS = "events";
     EXHAUSTED_ENDED = "exhausted";
+    FORGET_ABANDONED = "forget_abandoned";
     FORGET_CANCEL_REQUESTS = "forget_cancel_requests";
     FORGET_CHECKPOINTS = "forget_checkpoints";
     HELD = "held";
     HELD_RUNS = "held_runs";
     JOB = "job";
     JOBS = "jobs";
+    LEAVE = "leave";
     LOST_RUNS = "lost_runs";
     META = "meta";
     META_ADVANCE = "meta_advance";

@@ -12,6 +12,7 @@ use sqlx::{Connection, Sqlite, SqliteConnection};
 use super::checkpoint::{save, standings};
 use super::enqueue::Enqueue;
 use super::error::{During, Result, is_busy};
+use super::turn::LONGEST_WAIT;
 use super::writer::Write;
 use super::{SqliteStore, sql};
 
@@ -31,7 +32,7 @@ impl SqliteStore {
     pub async fn begin(&self) -> Result<sqlx::Transaction<'static, Sqlite>> {
         const DOING: &str = "beginning a transaction";
         let turn = self.turn()?;
-        let mut patience = turn.patience(DOING);
+        let mut patience = turn.patience(DOING, LONGEST_WAIT);
         loop {
             match self.transactions().begin_with(sql::BEGIN).await {
                 Err(error) if is_busy(&error) => patience.wait().await?,

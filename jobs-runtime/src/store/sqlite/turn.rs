@@ -59,9 +59,9 @@ impl Turn {
         Ok(Self { file, database: database.to_owned(), random })
     }
 
-    /// What an attempt that was busy waits by, before the next.
-    pub(super) const fn patience<'a>(&'a self, doing: &'a str) -> Patience<'a> {
-        Patience { turn: self, doing, begun: None }
+    /// What an attempt that was busy waits by, before the next; in all not longer than `within`.
+    pub(super) const fn patience<'a>(&'a self, doing: &'a str, within: Duration) -> Patience<'a> {
+        Patience { turn: self, doing, within, begun: None }
     }
 
     /// Begins a transaction that may write.
@@ -70,7 +70,7 @@ impl Turn {
     /// None: a dropped call may leave the connection inside a transaction.
     pub(super) async fn begin(&self, connection: &mut SqliteConnection) -> Result<()> {
         const DOING: &str = "waiting for the write lock";
-        let mut patience = self.patience(DOING);
+        let mut patience = self.patience(DOING, LONGEST_WAIT);
         loop {
             match sqlx::query(sql::BEGIN).execute(&mut *connection).await {
                 Err(error) if is_busy(&error) => patience.wait().await?,
@@ -99,22 +99,21 @@ impl Turn {
         Some((file.len(), file.modified().ok()?))
     }
 
-    fn busy(&self, doing: &str) -> StoreError {
+    fn busy(&self, doing: &str, waited: Duration) -> StoreError {
+        let seconds = waited.as_secs_f32();
         let text = match holder(&self.database) {
             Some(Holder::ThisProcess) => format!(
                 "failed while {doing}: this process itself has held a write transaction open for \
-                 {} s; end it before waiting for another write, or make the write inside it \
-                 (`in_tx`, `checkpoint_in`, `done_in`)",
-                LONGEST_OWN_WAIT.as_secs()
+                 {seconds} s; end it before waiting for another write, or make the write inside it \
+                 (`in_tx`, `checkpoint_in`, `done_in`)"
             ),
             Some(Holder::Process { id, name }) => format!(
                 "failed while {doing}: process {id} ({name}) has held a write transaction open for \
-                 {} s; let it commit, or stop it",
-                LONGEST_WAIT.as_secs()
+                 {seconds} s; let it commit, or stop it"
             ),
             None => format!(
-                "failed while {doing}: others held write transactions open for {} s; keep them short",
-                LONGEST_WAIT.as_secs()
+                "failed while {doing}: others held write transactions open for {seconds} s; keep them \
+                 short"
             ),
         };
         StoreError::new(StoreErrorKind::Busy, text)
@@ -125,6 +124,7 @@ impl Turn {
 pub(super) struct Patience<'a> {
     turn: &'a Turn,
     doing: &'a str,
+    within: Duration,
     begun: Option<Begun<'a>>,
 }
 
@@ -149,7 +149,7 @@ impl Patience<'_> {
         let turn = self.turn;
         let begun = self.begun.get_or_insert_with(|| Begun {
             own: Box::pin(sleep(LONGEST_OWN_WAIT)),
-            last: Box::pin(sleep(LONGEST_WAIT)),
+            last: Box::pin(sleep(self.within)),
             log: turn.log(),
             waiting: None,
         });
@@ -158,11 +158,11 @@ impl Patience<'_> {
         }
         tokio::select! {
             biased;
-            () = &mut begun.last => return Err(turn.busy(self.doing)),
+            () = &mut begun.last => return Err(turn.busy(self.doing, self.within)),
             () = &mut begun.own => {
                 let log = turn.log();
                 if log == begun.log && holder(&turn.database) == Some(Holder::ThisProcess) {
-                    return Err(turn.busy(self.doing));
+                    return Err(turn.busy(self.doing, LONGEST_OWN_WAIT));
                 }
                 begun.log = log;
                 begun.own = Box::pin(sleep(LONGEST_OWN_WAIT));

@@ -180,6 +180,8 @@ CREATE TABLE jobs_worker (
     renewals INTEGER NOT NULL DEFAULT 0,
     started_at_us INTEGER NOT NULL,
     renewed_at_us INTEGER NOT NULL,
+    -- It claims nothing more, and its lease stays open until the process is gone.
+    is_leaving INTEGER NOT NULL DEFAULT 0,
     ended_at_us INTEGER,
     is_taken_back INTEGER NOT NULL DEFAULT 0
 ) STRICT;
@@ -188,6 +190,12 @@ CREATE INDEX jobs_worker_open ON jobs_worker (id) WHERE ended_at_us IS NULL;
 
 -- Requests to cancel runs. One of an earlier run has no effect.
 CREATE TABLE jobs_cancel_request (
+    job_id INTEGER PRIMARY KEY,
+    claim_number INTEGER NOT NULL
+) STRICT;
+
+-- Runs whose worker left before their handlers had ended. One of an earlier run has no effect.
+CREATE TABLE jobs_abandoned (
     job_id INTEGER PRIMARY KEY,
     claim_number INTEGER NOT NULL
 ) STRICT;

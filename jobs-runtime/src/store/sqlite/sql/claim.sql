@@ -9,7 +9,8 @@ head (queue, route, place, id, room) AS (
     FROM json_each(?3)
     WHERE value ->> 0 NOT IN (SELECT queue FROM jobs_pause)
         AND value ->> 4 > 0
-        AND (SELECT id FROM jobs_worker WHERE id = ?1 AND ended_at_us IS NULL) IS NOT NULL
+        AND (SELECT id FROM jobs_worker WHERE id = ?1
+            AND ended_at_us IS NULL AND is_leaving = 0) IS NOT NULL
 ),
 taken (queue, route, place, id, room) AS (
     SELECT head.queue, head.route, job.place, job.id, head.room

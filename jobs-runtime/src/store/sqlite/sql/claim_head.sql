@@ -10,7 +10,8 @@ WHERE id IN (
         -- Scalars are asked once; IN and EXISTS would be for each row.
         AND (SELECT paused.queue FROM jobs_pause AS paused WHERE paused.queue = ?3) IS NULL
         AND (SELECT worker.id FROM jobs_worker AS worker
-            WHERE worker.id = ?1 AND worker.ended_at_us IS NULL) IS NOT NULL
+            WHERE worker.id = ?1
+                AND worker.ended_at_us IS NULL AND worker.is_leaving = 0) IS NOT NULL
     ORDER BY place, id
     LIMIT ?7 + 0
 ) AND claim_number < 9223372036854775807

@@ -2,5 +2,5 @@
 -- ?1 worker, ?2 phase, ?3 now in microseconds.
 UPDATE jobs_worker
 SET renewals = renewals + 1, renewed_at_us = ?3, phase = ?2
-WHERE id = ?1 AND ended_at_us IS NULL
+WHERE id = ?1 AND ended_at_us IS NULL AND is_leaving = 0
 RETURNING renewals

@@ -1,0 +1,153 @@
+//! Checkpoints, and what the rows say of runs.
+
+use std::collections::HashMap;
+
+use jobs_core::store::{CheckpointSave, Row, Standing};
+use jobs_core::{ClaimNumber, Fence, State};
+
+use super::PostgresStore;
+use super::error::{Attempt, Races};
+use super::lane::Wait;
+use super::row::{Columns, element};
+use super::settle::fences;
+use super::sql::{Statement, Statements};
+
+impl PostgresStore {
+    pub(super) async fn checkpoint_all(&self, saves: &[CheckpointSave]) -> Attempt<Vec<Standing>> {
+        let mut answers = vec![Standing::Lost; saves.len()];
+        for round in rounds(saves) {
+            let left = self.checkpoint_round(saves, &round, &mut answers).await?;
+            let held = self.standings(left.iter().map(|nth| saves[*nth].fence)).await?;
+            for (nth, standing) in left.iter().zip(held) {
+                if standing.is_some() {
+                    answers[*nth] = self.checkpoint_locked(&saves[*nth]).await?;
+                }
+            }
+        }
+        Ok(answers)
+    }
+
+    /// Saves what is not locked; answers what was not saved.
+    async fn checkpoint_round(
+        &self,
+        saves: &[CheckpointSave],
+        round: &[usize],
+        answers: &mut [Standing],
+    ) -> Attempt<Vec<usize>> {
+        let batch: Vec<&CheckpointSave> = round.iter().map(|nth| &saves[*nth]).collect();
+        let mut races = Races::default();
+        let rows = loop {
+            match self.lanes().one(bound(self.statements(), &batch)).await {
+                Err(trouble) if races.again(&trouble, self.random()).await => {}
+                done => break done?,
+            }
+        };
+        let mut is_saved = vec![false; batch.len()];
+        for row in &rows {
+            let mut columns = Columns::of(row);
+            let nth = element(columns.next()?, batch.len())?;
+            is_saved[nth] = true;
+            answers[round[nth]] = standing(columns.next()?);
+        }
+        Ok(round.iter().zip(is_saved).filter(|(_, saved)| !saved).map(|(nth, _)| *nth).collect())
+    }
+
+    /// Waits for the row, then saves.
+    async fn checkpoint_locked(&self, save: &CheckpointSave) -> Attempt<Standing> {
+        let mut lane = self.lanes().begin(Wait::Patient).await?;
+        lane.fetch(self.statements().operate_read().bind(vec![save.fence.job.0])).await?;
+        let rows = lane.fetch(bound(self.statements(), &[save])).await?;
+        lane.commit().await?;
+        answer(&rows)
+    }
+
+    /// Where each fence stands; `None`: lost.
+    pub(super) async fn standings(
+        &self,
+        which: impl Iterator<Item = Fence>,
+    ) -> Attempt<Vec<Option<Standing>>> {
+        let (jobs, claims) = fences(which);
+        let mut standings = vec![None; jobs.len()];
+        if standings.is_empty() {
+            return Ok(standings);
+        }
+        let statement = self.statements().standing().bind(jobs).bind(claims);
+        for row in &self.lanes().one(statement).await? {
+            let mut columns = Columns::of(row);
+            let nth = element(columns.next()?, standings.len())?;
+            standings[nth] = Some(standing(columns.next()?));
+        }
+        Ok(standings)
+    }
+
+    pub(super) async fn reread_all(&self, fences: &[Fence]) -> Attempt<Vec<Row>> {
+        if fences.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut jobs: Vec<i64> = fences.iter().map(|fence| fence.job.0).collect();
+        jobs.sort_unstable();
+        jobs.dedup();
+        let mut lane = self.lanes().begin(Wait::Patient).await?;
+        let rows = lane.fetch(self.statements().reread().bind(jobs)).await?;
+        lane.commit().await?;
+        let mut found = HashMap::new();
+        for row in &rows {
+            let mut columns = Columns::of(row);
+            let fence = columns.fence()?;
+            found.insert(fence.job, (fence.claim, columns.state()?, columns.counters()?));
+        }
+        let read = |fence: &Fence| match found.get(&fence.job) {
+            None => Row::Missing,
+            Some((claim, ..)) if *claim < fence.claim => Row::Missing,
+            Some((claim, ..)) if *claim > fence.claim => Row::Taken(ClaimNumber(claim.0)),
+            Some((_, State::Running, counters)) => Row::Running(*counters),
+            Some((_, state, _)) => Row::Settled(*state),
+        };
+        Ok(fences.iter().map(read).collect())
+    }
+}
+
+/// What a save within a transaction of the caller answers.
+pub(super) fn answer(rows: &[sqlx::postgres::PgRow]) -> Attempt<Standing> {
+    let Some(row) = rows.first() else {
+        return Ok(Standing::Lost);
+    };
+    let mut columns = Columns::of(row);
+    columns.next::<i64>()?;
+    Ok(standing(columns.next()?))
+}
+
+/// The statement that saves these, in order of job, each job once.
+pub(super) fn bound(statements: &Statements, saves: &[&CheckpointSave]) -> Statement {
+    let (jobs, claims) = fences(saves.iter().map(|save| save.fence));
+    statements
+        .checkpoint()
+        .bind(jobs)
+        .bind(claims)
+        .bind(saves.iter().map(|save| save.version.to_string()).collect::<Vec<_>>())
+        .bind(saves.iter().map(|save| save.min_reader.to_string()).collect::<Vec<_>>())
+        .bind(saves.iter().map(|save| save.text.as_str()).collect::<Vec<_>>())
+        .bind(saves.iter().map(|save| save.keeps_failures).collect::<Vec<_>>())
+}
+
+/// The saves in rounds, each in order of job; the n-th save of a job goes in the n-th round.
+fn rounds(saves: &[CheckpointSave]) -> Vec<Vec<usize>> {
+    let mut seen: HashMap<_, usize> = HashMap::new();
+    let mut rounds: Vec<Vec<usize>> = Vec::new();
+    for (nth, save) in saves.iter().enumerate() {
+        let round = seen.entry(save.fence.job).or_default();
+        if rounds.len() <= *round {
+            rounds.push(Vec::new());
+        }
+        rounds[*round].push(nth);
+        *round += 1;
+    }
+    for round in &mut rounds {
+        round.sort_unstable_by_key(|nth| saves[*nth].fence);
+    }
+    rounds
+}
+
+fn standing(is_cancel_requested: bool) -> Standing {
+    if is_cancel_requested { Standing::CancelRequested } else { Standing::Held }
+}

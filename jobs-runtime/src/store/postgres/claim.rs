@@ -1,0 +1,141 @@
+//! Routes and claims.
+
+use std::collections::HashMap;
+
+use jobs_core::store::{Claim, Claimed, EXHAUSTED, Head};
+use jobs_core::{ClaimedJob, EventKind, JobId, NewEvent, QueueName, Route, StoredCheckpoint};
+use sqlx::postgres::PgRow;
+
+use super::PostgresStore;
+use super::error::{Attempt, Races};
+use super::lane::Wait;
+use super::row::{self, Columns};
+use super::settle::{Line, record_events};
+use super::sql::Statement;
+
+impl PostgresStore {
+    pub(super) async fn routes_of(&self, queues: &[QueueName]) -> Attempt<Vec<(QueueName, Route)>> {
+        let names: Vec<&str> = queues.iter().map(QueueName::as_str).collect();
+        let rows = self.lanes().one(self.statements().routes().bind(names)).await?;
+        let named: HashMap<&str, &QueueName> = queues.iter().map(|q| (q.as_str(), q)).collect();
+        let mut routes = Vec::with_capacity(rows.len());
+        for row in &rows {
+            let mut columns = Columns::of(row);
+            let queue: &str = columns.next()?;
+            let route: String = columns.next()?;
+            routes.extend(named.get(queue).map(|q| ((*q).clone(), Route::from_store(route))));
+        }
+        Ok(routes)
+    }
+
+    pub(super) async fn claim_jobs(&self, claim: Claim<'_>) -> Attempt<Claimed> {
+        let rows = if claim.limit == 0 || claim.heads.is_empty() {
+            Vec::new()
+        } else {
+            self.claim_rows(&claim).await?
+        };
+        let mut jobs = Vec::with_capacity(rows.len());
+        let mut resumed = Vec::new();
+        let mut has_exhausted = false;
+        for row in &rows {
+            let taken = row::taken(row)?;
+            has_exhausted = taken.has_exhausted;
+            if taken.has_checkpoint {
+                resumed.push(taken.job.fence.job.0);
+            }
+            jobs.push(taken.job);
+        }
+        if rows.is_empty() {
+            let is_open;
+            (is_open, has_exhausted) = self.look_after_nothing(&claim).await?;
+            if !is_open {
+                return Ok(Claimed::WorkerEnded);
+            }
+        }
+        if has_exhausted {
+            self.end_exhausted(claim.heads).await?;
+        }
+        if !resumed.is_empty() {
+            self.add_checkpoints(&mut jobs, resumed).await?;
+        }
+        jobs.sort_unstable_by_key(|job| job.place);
+        Ok(Claimed::Jobs(jobs))
+    }
+
+    async fn claim_rows(&self, claim: &Claim<'_>) -> Attempt<Vec<PgRow>> {
+        let mut races = Races::default();
+        loop {
+            match self.lanes().one(self.claim_statement(claim)).await {
+                Err(trouble) if races.again(&trouble, self.random()).await => {}
+                done => return done,
+            }
+        }
+    }
+
+    fn claim_statement(&self, claim: &Claim<'_>) -> Statement {
+        let heads = claim.heads;
+        let after_at = |head: &Head| head.after.map_or(i64::MIN, |place| place.at_us);
+        let after_id = |head: &Head| head.after.map_or(i64::MIN, |place| place.job.0);
+        self.statements()
+            .claim()
+            .bind(claim.worker.0)
+            .bind(heads.iter().map(|head| head.queue.as_str()).collect::<Vec<_>>())
+            .bind(heads.iter().map(|head| head.route.as_str()).collect::<Vec<_>>())
+            .bind(heads.iter().map(after_at).collect::<Vec<_>>())
+            .bind(heads.iter().map(after_id).collect::<Vec<_>>())
+            .bind(heads.iter().map(|head| i64::from(head.limit)).collect::<Vec<_>>())
+            .bind(i64::from(claim.limit))
+    }
+
+    /// A claim gave nothing: answers whether its worker is open, and whether jobs are left behind
+    /// that nobody can claim.
+    async fn look_after_nothing(&self, claim: &Claim<'_>) -> Attempt<(bool, bool)> {
+        let queues: Vec<&str> = claim.heads.iter().map(|head| head.queue.as_str()).collect();
+        let statement = self.statements().worker_open().bind(claim.worker.0).bind(queues);
+        match self.lanes().one(statement).await?.first() {
+            Some(row) => {
+                let mut columns = Columns::of(row);
+                Ok((columns.next()?, columns.next()?))
+            }
+            None => Ok((false, false)),
+        }
+    }
+
+    async fn end_exhausted(&self, heads: &[Head]) -> Attempt<()> {
+        let text = "the claim number is at its maximum and can't grow any more";
+        let statement = self
+            .statements()
+            .exhausted()
+            .bind(heads.iter().map(|head| head.queue.as_str()).collect::<Vec<_>>())
+            .bind(heads.iter().map(|head| head.route.as_str()).collect::<Vec<_>>())
+            .bind(EXHAUSTED)
+            .bind(text);
+        let mut lane = self.lanes().begin(Wait::Brief).await?;
+        let mut lines = Vec::new();
+        for row in &lane.fetch(statement).await? {
+            let mut columns = Columns::of(row);
+            lines.push(Line {
+                fence: columns.fence()?,
+                number: columns.next()?,
+                event: NewEvent {
+                    kind: EventKind::Failed,
+                    class: EXHAUSTED.to_owned(),
+                    text: text.to_owned(),
+                },
+            });
+        }
+        record_events(&mut lane, self.statements(), None, &lines).await?;
+        lane.commit().await
+    }
+
+    async fn add_checkpoints(&self, jobs: &mut [ClaimedJob], resumed: Vec<i64>) -> Attempt<()> {
+        let statement = self.statements().claimed_checkpoints().bind(resumed);
+        let rows = self.lanes().one(statement).await?;
+        let saved = rows.iter().map(row::claimed_checkpoint);
+        let mut saved = saved.collect::<Attempt<HashMap<JobId, Option<StoredCheckpoint>>>>()?;
+        for job in jobs {
+            job.checkpoint = saved.remove(&job.fence.job).flatten();
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,229 @@
+//! Enqueue: many jobs in one statement, in a transaction of ours or of the caller.
+//!
+//! "Already there" is answered only for a waiting row that this transaction has locked: the insert
+//! itself locks it, so it can't be claimed or vanish before the answer is read.
+
+use std::collections::HashMap;
+
+use jobs_core::store::Enqueued;
+use jobs_core::{Due, JobId, NewJob, StoreErrorKind, micros};
+use sqlx::postgres::{PgConnection, PgRow};
+
+use super::PostgresStore;
+use super::error::{Attempt, Races, Trouble};
+use super::lane::Wait;
+use super::row::{Columns, counter, element};
+use super::sql::{Statement, Statements};
+
+/// At most this many jobs go into one statement.
+const CHUNK_JOBS: usize = 1_000;
+/// A statement takes no further job once it has this much payload.
+const CHUNK_BYTES: usize = 8 * 1024 * 1024;
+
+type Key<'a> = (&'a str, &'a str);
+
+impl PostgresStore {
+    pub(super) async fn enqueue_all(&self, jobs: &[NewJob]) -> Attempt<Vec<Enqueued>> {
+        let chunks = chunks(jobs);
+        if let [chunk] = chunks[..]
+            && !has_keys(chunk)
+        {
+            let channel = self.bell().carried();
+            let rows = self.lanes().one(insert(self.statements(), chunk, channel)).await?;
+            return added(chunk.len(), &rows);
+        }
+        if chunks.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut races = Races::default();
+        loop {
+            let tried = self.enqueue_chunks(&chunks).await;
+            match tried {
+                Err(trouble) if races.again(&trouble, self.random()).await => {}
+                done => return done,
+            }
+        }
+    }
+
+    async fn enqueue_chunks(&self, chunks: &[&[NewJob]]) -> Attempt<Vec<Enqueued>> {
+        let mut lane = self.lanes().begin(Wait::Patient).await?;
+        let channel = self.bell().carried();
+        let mut answers = Vec::new();
+        for chunk in chunks {
+            answers.extend(chunk_within(lane.connection(), self, chunk, channel).await?);
+        }
+        lane.commit().await?;
+        Ok(answers)
+    }
+
+    pub(super) async fn enqueue_within(
+        &self,
+        connection: &mut PgConnection,
+        jobs: &[NewJob],
+    ) -> Attempt<Vec<Enqueued>> {
+        let mut answers = Vec::new();
+        let channel = Some(self.bell().channel());
+        for chunk in chunks(jobs) {
+            answers.extend(chunk_within(connection, self, chunk, channel).await?);
+        }
+        Ok(answers)
+    }
+}
+
+async fn chunk_within(
+    connection: &mut PgConnection,
+    store: &PostgresStore,
+    jobs: &[NewJob],
+    channel: Option<&str>,
+) -> Attempt<Vec<Enqueued>> {
+    let statements = store.statements();
+    if !has_keys(jobs) {
+        let statement = store.prepared(insert(statements, jobs, channel));
+        return added(jobs.len(), &statement.fetch_all(connection).await?);
+    }
+    let (firsts, twins_within) = firsts(jobs);
+    let new: Vec<&NewJob> = firsts.iter().map(|nth| &jobs[*nth]).collect();
+    let statement =
+        store.prepared(bound(statements.enqueue_unique(), new.iter().copied(), channel));
+    let rows = statement.fetch_all(&mut *connection).await?;
+    let mut stored = stored(&new, &rows)?;
+    let missing: Vec<usize> = (0..new.len()).filter(|nth| stored[*nth].is_none()).collect();
+    if !missing.is_empty() {
+        let keys: Vec<Key<'_>> = missing.iter().filter_map(|nth| key(new[*nth])).collect();
+        let twins = store.prepared(twins(statements, &keys)).fetch_all(connection).await?;
+        for row in &twins {
+            let mut columns = Columns::of(row);
+            let nth = missing[element(columns.next()?, missing.len())?];
+            stored[nth] = Some(Enqueued::AlreadyThere(columns.id()?));
+        }
+    }
+    let mut answers = vec![None; jobs.len()];
+    for (nth, answer) in firsts.iter().zip(stored) {
+        answers[*nth] = answer;
+    }
+    for (nth, first) in twins_within {
+        answers[nth] = answers[first].map(|answer| Enqueued::AlreadyThere(answer.id()));
+    }
+    answers.into_iter().map(|answer| answer.ok_or_else(unanswered)).collect()
+}
+
+/// Slices of bounded length and size, in order.
+fn chunks(jobs: &[NewJob]) -> Vec<&[NewJob]> {
+    let mut chunks = Vec::new();
+    let mut rest = jobs;
+    while !rest.is_empty() {
+        let mut bytes = 0;
+        let fits = |job: &&NewJob| {
+            let has_room = bytes < CHUNK_BYTES;
+            bytes += job.payload.len();
+            has_room
+        };
+        let length = rest.iter().take(CHUNK_JOBS).take_while(fits).count();
+        let (chunk, others) = rest.split_at(length.max(1));
+        chunks.push(chunk);
+        rest = others;
+    }
+    chunks
+}
+
+fn has_keys(jobs: &[NewJob]) -> bool {
+    jobs.iter().any(|job| job.unique_key.is_some())
+}
+
+fn key(job: &NewJob) -> Option<Key<'_>> {
+    job.unique_key.as_ref().map(|key| (job.kind.as_str(), key.as_str()))
+}
+
+/// The jobs that are the first with their key in the slice, and those that are not with the first.
+fn firsts(jobs: &[NewJob]) -> (Vec<usize>, Vec<(usize, usize)>) {
+    let mut seen = HashMap::new();
+    let (mut firsts, mut others) = (Vec::new(), Vec::new());
+    for (nth, job) in jobs.iter().enumerate() {
+        let first = key(job).map_or(nth, |key| *seen.entry(key).or_insert(nth));
+        if first == nth { firsts.push(nth) } else { others.push((nth, first)) }
+    }
+    (firsts, others)
+}
+
+fn insert(statements: &Statements, jobs: &[NewJob], channel: Option<&str>) -> Statement {
+    bound(statements.enqueue(), jobs.iter(), channel)
+}
+
+fn bound<'a>(
+    statement: Statement,
+    jobs: impl Iterator<Item = &'a NewJob> + Clone,
+    channel: Option<&str>,
+) -> Statement {
+    fn each<'a, T>(
+        jobs: &(impl Iterator<Item = &'a NewJob> + Clone),
+        of: impl Fn(&'a NewJob) -> T,
+    ) -> Vec<T> {
+        jobs.clone().map(of).collect()
+    }
+    let due_in = |job: &NewJob| match job.due {
+        Due::Unchanged => Some(0),
+        Due::In(wait) => Some(micros(wait)),
+        Due::At(_) => None,
+    };
+    let due_at = |job: &NewJob| match job.due {
+        Due::Unchanged | Due::In(_) => None,
+        Due::At(instant) => Some(instant.as_micros()),
+    };
+    statement
+        .bind(each(&jobs, |job| job.queue.as_str()))
+        .bind(each(&jobs, |job| job.kind.as_str()))
+        .bind(each(&jobs, |job| job.version.to_string()))
+        .bind(each(&jobs, |job| job.min_reader.to_string()))
+        .bind(each(&jobs, |job| job.payload.as_str()))
+        .bind(each(&jobs, |job| job.headers.as_deref()))
+        .bind(each(&jobs, |job| job.priority.value()))
+        .bind(each(&jobs, due_in))
+        .bind(each(&jobs, due_at))
+        .bind(each(&jobs, |job| job.unique_key.as_ref().map(jobs_core::UniqueKey::as_str)))
+        .bind(each(&jobs, |job| counter(job.budget.max_failures)))
+        .bind(each(&jobs, |job| job.budget.max_interruptions.map(counter)))
+        .bind(each(&jobs, |job| job.build.as_ref().map(jobs_core::BuildId::as_str)))
+        .bind(channel.map(ToOwned::to_owned))
+}
+
+fn twins(statements: &Statements, keys: &[Key<'_>]) -> Statement {
+    let (kinds, keys): (Vec<&str>, Vec<&str>) = keys.iter().copied().unzip();
+    statements.enqueue_twins().bind(kinds).bind(keys)
+}
+
+/// The answers for jobs without keys: the numbers rise in the order of the slice.
+fn added(length: usize, rows: &[PgRow]) -> Attempt<Vec<Enqueued>> {
+    let mut ids = rows.iter().map(|row| Columns::of(row).id()).collect::<Attempt<Vec<JobId>>>()?;
+    ids.sort_unstable();
+    if ids.len() != length {
+        return Err(unanswered());
+    }
+    Ok(ids.into_iter().map(Enqueued::Added).collect())
+}
+
+/// What was stored of jobs of which some have keys.
+fn stored(jobs: &[&NewJob], rows: &[PgRow]) -> Attempt<Vec<Option<Enqueued>>> {
+    let (mut plain, mut keyed) = (Vec::new(), HashMap::new());
+    for row in rows {
+        let mut columns = Columns::of(row);
+        let id = columns.id()?;
+        let (kind, key): (Option<&str>, Option<&str>) = (columns.next()?, columns.next()?);
+        match kind.zip(key) {
+            Some(key) => drop(keyed.insert(key, id)),
+            None => plain.push(id),
+        }
+    }
+    plain.sort_unstable();
+    let mut plain = plain.into_iter();
+    let id = |job: &&NewJob| match key(job) {
+        Some(key) => keyed.get(&key).copied(),
+        None => plain.next(),
+    };
+    Ok(jobs.iter().map(id).map(|id| id.map(Enqueued::Added)).collect())
+}
+
+fn unanswered() -> Trouble {
+    let what = "the server stored other jobs than it was given; does a rule or trigger of yours act \
+                on the table of jobs?";
+    Trouble::new(StoreErrorKind::Corrupt, what)
+}

@@ -1,0 +1,145 @@
+//! What went wrong at the server, in the few kinds that a caller can act on.
+
+use std::time::Duration;
+
+use jobs_core::{Random, StoreError, StoreErrorKind, below};
+use sqlx::error::DatabaseError;
+
+pub(super) type Attempt<T> = Result<T, Trouble>;
+
+/// Why an attempt ended: the server or the way to it, or a finding of ours.
+#[derive(Debug)]
+pub(super) enum Trouble {
+    Sql(sqlx::Error),
+    Store(StoreError),
+}
+
+impl From<sqlx::Error> for Trouble {
+    fn from(error: sqlx::Error) -> Self {
+        Self::Sql(error)
+    }
+}
+
+impl From<StoreError> for Trouble {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl Trouble {
+    /// A finding of ours.
+    pub(super) fn new(kind: StoreErrorKind, what: impl Into<String>) -> Self {
+        Self::Store(StoreError::new(kind, what))
+    }
+
+    /// The SQLSTATE, where the server answered.
+    pub(super) fn code(&self) -> Option<String> {
+        match self {
+            Self::Sql(error) => code(error),
+            Self::Store(_) => None,
+        }
+    }
+
+    /// Whether the transaction lost against another and nothing was done: serialization failure,
+    /// deadlock, or a unique key that another took in the meantime.
+    pub(super) fn is_lost_race(&self) -> bool {
+        self.code().is_some_and(|code| matches!(&*code, "40001" | "40P01" | "23505"))
+    }
+
+    /// Whether a row stayed locked for longer than the statement would wait.
+    pub(super) fn is_locked(&self) -> bool {
+        self.code().is_some_and(|code| code == "55P03")
+    }
+
+    /// The error for the caller: what was tried, and why it failed.
+    pub(super) fn during(self, what: &str) -> StoreError {
+        let error = match self {
+            Self::Sql(error) => error,
+            Self::Store(error) => return error,
+        };
+        let kind = kind(&error);
+        let hint = hint(kind, code(&error).as_deref());
+        StoreError::new(kind, format!("could not {what}{hint}")).because(error)
+    }
+}
+
+fn code(error: &sqlx::Error) -> Option<String> {
+    error.as_database_error().and_then(DatabaseError::code).map(std::borrow::Cow::into_owned)
+}
+
+/// Whether the connection is still usable after an error: only where the server answered with one
+/// and stays.
+pub(super) fn is_answer(error: &sqlx::Error) -> bool {
+    let is_leaving = |code: String| code.starts_with("57P") || code.starts_with("08");
+    error.as_database_error().is_some() && !code(error).is_some_and(is_leaving)
+}
+
+fn kind(error: &sqlx::Error) -> StoreErrorKind {
+    if let Some(code) = code(error) {
+        return kind_of_code(&code);
+    }
+    match error {
+        sqlx::Error::Configuration(_) | sqlx::Error::PoolClosed => StoreErrorKind::Configuration,
+        sqlx::Error::PoolTimedOut => StoreErrorKind::Busy,
+        sqlx::Error::InvalidArgument(_) | sqlx::Error::Encode(_) => StoreErrorKind::Invalid,
+        sqlx::Error::ColumnDecode { .. }
+        | sqlx::Error::Decode(_)
+        | sqlx::Error::ColumnNotFound(_)
+        | sqlx::Error::ColumnIndexOutOfBounds { .. } => StoreErrorKind::Corrupt,
+        // Io, Tls, Protocol and what later versions of the driver add: no answer came.
+        _ => StoreErrorKind::Unavailable,
+    }
+}
+
+/// By the classes of PostgreSQL's appendix A.
+fn kind_of_code(code: &str) -> StoreErrorKind {
+    match code {
+        "53100" => StoreErrorKind::Full,
+        "25006" | "42501" => StoreErrorKind::ReadOnly,
+        "40001" | "40P01" | "55P03" | "57014" | "53300" | "53200" | "53400" => StoreErrorKind::Busy,
+        "3F000" | "42P01" | "42703" | "42883" | "42P10" => StoreErrorKind::Schema,
+        "3D000" => StoreErrorKind::Configuration,
+        "XX001" | "XX002" | "58030" => StoreErrorKind::Corrupt,
+        "25P02" => StoreErrorKind::Invalid,
+        _ => match code.get(..2) {
+            Some("28") => StoreErrorKind::Configuration,
+            Some("22" | "23" | "25" | "42" | "54") => StoreErrorKind::Invalid,
+            _ => StoreErrorKind::Unavailable,
+        },
+    }
+}
+
+fn hint(kind: StoreErrorKind, code: Option<&str>) -> &'static str {
+    match (kind, code) {
+        (StoreErrorKind::Schema, _) => ": the schema is not there or not ours; run `jobs migrate`",
+        (StoreErrorKind::ReadOnly, Some("42501")) => ": this role lacks a right",
+        (StoreErrorKind::ReadOnly, _) => ": the server takes no writes; is it a standby?",
+        (StoreErrorKind::Full, _) => ": the server's disk is full",
+        (StoreErrorKind::Busy, Some("55P03")) => ": a row stayed locked by another transaction",
+        (StoreErrorKind::Busy, Some("57014")) => ": it took longer than the statement time-out",
+        (StoreErrorKind::Busy, Some("53300")) => ": the server has no connection left",
+        (StoreErrorKind::Invalid, Some("25P02")) => ": the caller's transaction has failed already",
+        _ => "",
+    }
+}
+
+/// Counts attempts at a transaction that may lose against others.
+#[derive(Debug, Default)]
+pub(super) struct Races {
+    lost: u32,
+}
+
+impl Races {
+    const MOST: u32 = 12;
+
+    /// Whether to try once more after this; waits a moment that grows, so that rivals part.
+    pub(super) async fn again(&mut self, trouble: &Trouble, random: &dyn Random) -> bool {
+        if !trouble.is_lost_race() || self.lost >= Self::MOST {
+            return false;
+        }
+        self.lost += 1;
+        let longest_us = 500_u64 << self.lost.min(7);
+        tokio::time::sleep(Duration::from_micros(below(random.draw(), longest_us))).await;
+        true
+    }
+}

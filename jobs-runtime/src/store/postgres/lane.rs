@@ -1,0 +1,294 @@
+//! Connections, and the one way a statement gets to the server.
+//!
+//! 1. A call that is dropped half-way closes its connection: the server then undoes what was not
+//!    committed, and nobody is handed a connection inside a transaction. (A cancelled `begin` of
+//!    sqlx 0.9.0 hands one back: launchbadge/sqlx#4393.)
+//! 2. Every statement runs under READ COMMITTED, a statement time-out and a lock time-out,
+//!    whatever the database's defaults are.
+//! 3. Plans don't depend on statistics: sequential scans, hashes and merges are out of the
+//!    planner's choice, so a plan that was cached while a table was empty stays right.
+//!
+//! On connections of our own the settings come with the connection, and one statement is one round
+//! trip. On borrowed ones, and behind a pooler, each statement is wrapped in a transaction that
+//! brings its settings along.
+//!
+//! Not sqlx's pool for our own: it asks a connection whether it lives at each return (a round trip
+//! a statement), and hands cancelled connections on.
+
+use std::fmt;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use jobs_core::StoreErrorKind;
+use sqlx::pool::PoolConnection;
+use sqlx::postgres::{PgConnectOptions, PgConnection, PgPool, PgRow, Postgres};
+use sqlx::{AssertSqlSafe, ConnectOptions, Connection as _, Executor, raw_sql};
+use tokio::sync::{Semaphore, SemaphorePermit};
+
+use super::error::{Attempt, Trouble, is_answer};
+use super::options::{Path, PostgresOptions};
+use super::sql::Statement;
+
+/// How long a statement of the hot path waits for a lock before it steps aside.
+const BRIEF: Duration = Duration::from_millis(250);
+
+/// How long a transaction waits for a row that another holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wait {
+    /// A moment: the caller has another way.
+    Brief,
+    /// For as long as the options say: the row decides.
+    Patient,
+}
+
+/// The connections of a store.
+pub(super) struct Lanes {
+    source: Source,
+    path: Path,
+    begin_brief: String,
+    begin_patient: String,
+}
+
+enum Source {
+    Own { options: PgConnectOptions, connect_timeout: Duration, permits: Semaphore, idle: Idle },
+    Borrowed(PgPool),
+}
+
+type Idle = Mutex<Vec<PgConnection>>;
+
+/// A connection in use. It goes back only when its work has ended in good order.
+pub(super) struct Lane<'a> {
+    lanes: &'a Lanes,
+    connection: Option<Connection>,
+    _permit: Option<SemaphorePermit<'a>>,
+}
+
+enum Connection {
+    Own(PgConnection),
+    Borrowed(PoolConnection<Postgres>),
+}
+
+impl Lanes {
+    /// Connections of our own.
+    pub(super) fn own(connect: &PgConnectOptions, options: &PostgresOptions) -> Self {
+        let connections = usize::try_from(options.connections).unwrap_or(usize::MAX);
+        Self::new(
+            options,
+            Source::Own {
+                options: session(connect, options),
+                connect_timeout: options.connect_timeout,
+                permits: Semaphore::new(connections.min(Semaphore::MAX_PERMITS)),
+                idle: Mutex::default(),
+            },
+        )
+    }
+
+    /// Connections of the application's pool, each for one call.
+    pub(super) fn borrowed(pool: PgPool, options: &PostgresOptions) -> Self {
+        Self::new(options, Source::Borrowed(pool))
+    }
+
+    fn new(options: &PostgresOptions, source: Source) -> Self {
+        let begin = |wait| {
+            let mut sql = "BEGIN ISOLATION LEVEL READ COMMITTED".to_owned();
+            for (name, value) in settings(options, wait) {
+                if name != "default_transaction_isolation" {
+                    sql += &format!("; SET LOCAL {name} = '{value}'");
+                }
+            }
+            sql
+        };
+        let (begin_brief, begin_patient) = (begin(BRIEF), begin(options.patience));
+        Self { source, path: options.path, begin_brief, begin_patient }
+    }
+
+    /// One statement in a transaction of its own.
+    pub(super) async fn one(&self, statement: Statement) -> Attempt<Vec<PgRow>> {
+        if !self.settings_come_with_connection() {
+            let mut lane = self.begin(Wait::Brief).await?;
+            let rows = lane.fetch(statement).await?;
+            lane.commit().await?;
+            return Ok(rows);
+        }
+        let mut lane = self.lane().await?;
+        let rows = lane.fetch(statement).await;
+        let is_usable = rows.as_ref().map_or_else(
+            |trouble| matches!(trouble, Trouble::Sql(error) if is_answer(error)),
+            |_| true,
+        );
+        if is_usable {
+            lane.give_back()
+        } else {
+            self.forget_idle()
+        }
+        rows
+    }
+
+    /// A transaction of several statements. Dropped before its commit, it is undone.
+    pub(super) async fn begin(&self, wait: Wait) -> Attempt<Lane<'_>> {
+        let begin = match wait {
+            Wait::Brief => &self.begin_brief,
+            Wait::Patient => &self.begin_patient,
+        };
+        let mut lane = self.lane().await?;
+        let begun = lane.connection().execute(raw_sql(AssertSqlSafe(begin.as_str()))).await;
+        if let Err(error) = begun {
+            drop(lane);
+            self.forget_idle();
+            return Err(error.into());
+        }
+        Ok(lane)
+    }
+
+    /// Whether statements are prepared once and kept: not where the next one may reach another
+    /// session.
+    pub(super) fn keeps_statements(&self) -> bool {
+        match self.path {
+            Path::Direct => true,
+            Path::Pooler => false,
+        }
+    }
+
+    fn settings_come_with_connection(&self) -> bool {
+        matches!((&self.source, self.path), (Source::Own { .. }, Path::Direct))
+    }
+
+    async fn lane(&self) -> Attempt<Lane<'_>> {
+        match &self.source {
+            Source::Borrowed(pool) => {
+                let connection = Some(Connection::Borrowed(pool.acquire().await?));
+                Ok(Lane { lanes: self, connection, _permit: None })
+            }
+            Source::Own { options, connect_timeout, permits, idle } => {
+                let free = tokio::time::timeout(*connect_timeout, permits.acquire()).await;
+                let permit = free.map_err(|_| no_connection_free())?.map_err(|_| closed())?;
+                let kept = idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+                let connection = match kept {
+                    Some(connection) => connection,
+                    None => connect(options, *connect_timeout).await?,
+                };
+                let connection = Some(Connection::Own(connection));
+                Ok(Lane { lanes: self, connection, _permit: Some(permit) })
+            }
+        }
+    }
+
+    /// After one connection broke, the idle ones are doubtful too.
+    fn forget_idle(&self) {
+        if let Source::Own { idle, .. } = &self.source {
+            idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        }
+    }
+}
+
+impl Lane<'_> {
+    /// A statement within this transaction.
+    pub(super) async fn fetch(&mut self, statement: Statement) -> Attempt<Vec<PgRow>> {
+        let statement = statement.persistent(self.lanes.keeps_statements());
+        Ok(statement.fetch_all(self.connection()).await?)
+    }
+
+    /// Statements of ours without parameters.
+    pub(super) async fn run_all(&mut self, sql: &str) -> Attempt<()> {
+        self.connection().execute(raw_sql(AssertSqlSafe(sql))).await?;
+        Ok(())
+    }
+
+    /// Makes the transaction's writes everyone's.
+    pub(super) async fn commit(mut self) -> Attempt<()> {
+        let committed = self.connection().execute(raw_sql("COMMIT")).await;
+        match committed {
+            Ok(_) => {
+                self.give_back();
+                Ok(())
+            }
+            Err(error) => {
+                let lanes = self.lanes;
+                drop(self);
+                lanes.forget_idle();
+                Err(error.into())
+            }
+        }
+    }
+
+    /// The connection itself.
+    pub(super) fn connection(&mut self) -> &mut PgConnection {
+        // Only `give_back` and `drop` take it, and both end the lane.
+        match self.connection.as_mut().expect("a lane in use has its connection") {
+            Connection::Own(connection) => connection,
+            Connection::Borrowed(connection) => connection,
+        }
+    }
+
+    fn give_back(mut self) {
+        match (self.connection.take(), &self.lanes.source) {
+            (Some(Connection::Own(connection)), Source::Own { idle, .. }) => {
+                idle.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
+            }
+            // Dropping it returns it to its pool.
+            (Some(Connection::Borrowed(_) | Connection::Own(_)) | None, _) => {}
+        }
+    }
+}
+
+impl Drop for Lane<'_> {
+    fn drop(&mut self) {
+        if let Some(Connection::Borrowed(connection)) = self.connection.as_mut() {
+            connection.close_on_drop();
+        }
+    }
+}
+
+impl fmt::Debug for Lanes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Lanes").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+/// Opens a connection.
+pub(super) async fn connect(
+    options: &PgConnectOptions,
+    longest: Duration,
+) -> Attempt<PgConnection> {
+    let connecting = PgConnection::connect_with(options);
+    match tokio::time::timeout(longest, connecting).await {
+        Ok(connection) => Ok(connection?),
+        Err(_) => {
+            let what = format!("the server did not take a connection within {longest:?}");
+            Err(Trouble::new(StoreErrorKind::Unavailable, what))
+        }
+    }
+}
+
+/// The address with the settings that every connection of ours brings along.
+pub(super) fn session(connect: &PgConnectOptions, options: &PostgresOptions) -> PgConnectOptions {
+    let connect = connect.clone().disable_statement_logging();
+    match options.path {
+        Path::Direct => connect.options(settings(options, BRIEF)),
+        Path::Pooler => connect.statement_cache_capacity(0),
+    }
+}
+
+fn settings(options: &PostgresOptions, lock_timeout: Duration) -> Vec<(&'static str, String)> {
+    let ms = |span: Duration| span.as_millis().clamp(1, 86_400_000).to_string();
+    let word = |text: &str| text.to_owned();
+    vec![
+        ("default_transaction_isolation", word("read committed")),
+        ("statement_timeout", ms(options.statement_timeout)),
+        ("lock_timeout", ms(lock_timeout)),
+        ("idle_in_transaction_session_timeout", ms(options.statement_timeout * 2)),
+        ("enable_seqscan", word("off")),
+        ("enable_bitmapscan", word("off")),
+        ("enable_hashjoin", word("off")),
+        ("enable_mergejoin", word("off")),
+        ("jit", word("off")),
+    ]
+}
+
+fn no_connection_free() -> Trouble {
+    Trouble::new(StoreErrorKind::Busy, "all connections of the store are in use")
+}
+
+fn closed() -> Trouble {
+    Trouble::new(StoreErrorKind::Unavailable, "the store is closed")
+}

@@ -1,0 +1,226 @@
+//! Rows as values. Texts of a row are taken as they are; numbers and names are checked.
+
+use jobs_core::store::{Phase, WorkerRecord};
+use jobs_core::{
+    Budget, COUNTER_MAX, ClaimNumber, ClaimedJob, Counters, Event, EventKind, Fence, JobId,
+    JobRecord, Place, Priority, QueueName, RefusedBy, Run, State, StoreErrorKind, StoredCheckpoint,
+    Timestamp, WorkerId,
+};
+use sqlx::postgres::{PgRow, Postgres};
+use sqlx::{Decode, Row as _};
+
+use super::error::{Attempt, Trouble};
+
+/// Reads a row's columns in the order in which its statement names them.
+pub(super) struct Columns<'r> {
+    row: &'r PgRow,
+    at: usize,
+}
+
+impl<'r> Columns<'r> {
+    pub(super) fn of(row: &'r PgRow) -> Self {
+        Self { row, at: 0 }
+    }
+
+    /// The next column. The statement of the file fixes its type, so it is not checked again.
+    pub(super) fn next<T: Decode<'r, Postgres>>(&mut self) -> Attempt<T> {
+        let value = self.row.try_get_unchecked(self.at)?;
+        self.at += 1;
+        Ok(value)
+    }
+
+    pub(super) fn id(&mut self) -> Attempt<JobId> {
+        self.next().map(JobId)
+    }
+
+    pub(super) fn fence(&mut self) -> Attempt<Fence> {
+        Ok(Fence { job: self.id()?, claim: ClaimNumber(self.next()?) })
+    }
+
+    pub(super) fn state(&mut self) -> Attempt<State> {
+        let name: &str = self.next()?;
+        State::from_name(name).ok_or_else(|| corrupt("state", name))
+    }
+
+    pub(super) fn counters(&mut self) -> Attempt<Counters> {
+        Ok(Counters {
+            failures: self.counter()?,
+            interruptions: self.counter()?,
+            crashes: self.counter()?,
+            refusals: self.counter()?,
+            snoozes: self.counter()?,
+        })
+    }
+
+    fn counter(&mut self) -> Attempt<u32> {
+        // A negative one can only have been written by hand; it counts from there.
+        Ok(u32::try_from(self.next::<i32>()?).unwrap_or(0))
+    }
+
+    fn budget(&mut self) -> Attempt<Budget> {
+        let max_failures = self.counter()?.max(1);
+        let most: Option<i32> = self.next()?;
+        let max_interruptions = most.map(|most| u32::try_from(most).unwrap_or(0));
+        Ok(Budget { max_failures, max_interruptions })
+    }
+
+    fn refused(&mut self) -> Attempt<Option<RefusedBy>> {
+        let (reason, build): (Option<String>, Option<String>) = (self.next()?, self.next()?);
+        Ok(reason.map(|reason| RefusedBy { reason, build: build.unwrap_or_default() }))
+    }
+
+    fn checkpoint(&mut self) -> Attempt<Option<StoredCheckpoint>> {
+        let version: Option<String> = self.next()?;
+        let min_reader = self.next()?;
+        let text: Option<String> = self.next()?;
+        let number: Option<i64> = self.next()?;
+        Ok(version.map(|version| StoredCheckpoint {
+            version,
+            min_reader,
+            text: text.unwrap_or_default(),
+            number: number.unwrap_or_default(),
+        }))
+    }
+
+    fn at(&mut self) -> Attempt<Timestamp> {
+        self.next().map(Timestamp::from_micros)
+    }
+
+    fn at_if(&mut self) -> Attempt<Option<Timestamp>> {
+        Ok(self.next::<Option<i64>>()?.map(Timestamp::from_micros))
+    }
+}
+
+/// A row of a claim.
+pub(super) struct Taken {
+    /// The job, without its checkpoint.
+    pub(super) job: ClaimedJob,
+    pub(super) has_checkpoint: bool,
+    /// Whether jobs are left behind that nobody can claim.
+    pub(super) has_exhausted: bool,
+}
+
+/// A job that was just claimed.
+pub(super) fn taken(row: &PgRow) -> Attempt<Taken> {
+    let mut columns = Columns::of(row);
+    let fence = columns.fence()?;
+    let queue: &str = columns.next()?;
+    let job = ClaimedJob {
+        fence,
+        queue: QueueName::new(queue).map_err(|_| corrupt("queue", queue))?,
+        place: Place { at_us: columns.next()?, job: fence.job },
+        kind: columns.next()?,
+        version: columns.next()?,
+        min_reader: columns.next()?,
+        payload: columns.next()?,
+        headers: columns.next()?,
+        counters: columns.counters()?,
+        budget: columns.budget()?,
+        checkpoint: None,
+        refused: columns.refused()?,
+        enqueued_at: columns.at()?,
+        due_at: columns.at()?,
+    };
+    let has_checkpoint = columns.next::<i64>()? > 0;
+    Ok(Taken { job, has_checkpoint, has_exhausted: columns.next()? })
+}
+
+/// The checkpoint of a job that was just claimed.
+pub(super) fn claimed_checkpoint(row: &PgRow) -> Attempt<(JobId, Option<StoredCheckpoint>)> {
+    let mut columns = Columns::of(row);
+    Ok((columns.id()?, columns.checkpoint()?))
+}
+
+/// What a transition needs to know of a run that is taken back.
+pub(super) fn run(row: &PgRow) -> Attempt<Run> {
+    let mut columns = Columns::of(row);
+    Ok(Run {
+        fence: columns.fence()?,
+        counters: columns.counters()?,
+        budget: columns.budget()?,
+        refused: columns.refused()?,
+    })
+}
+
+/// All that is kept of a job.
+pub(super) fn job(row: &PgRow) -> Attempt<JobRecord> {
+    let mut columns = Columns::of(row);
+    Ok(JobRecord {
+        id: columns.id()?,
+        state: columns.state()?,
+        queue: columns.next()?,
+        kind: columns.next()?,
+        version: columns.next()?,
+        min_reader: columns.next()?,
+        payload: columns.next()?,
+        headers: columns.next()?,
+        unique_key: columns.next()?,
+        priority: Priority::clamped(columns.next::<i16>()?.into()),
+        claim: ClaimNumber(columns.next()?),
+        worker: columns.next::<Option<i64>>()?.map(WorkerId),
+        counters: columns.counters()?,
+        budget: columns.budget()?,
+        checkpoint: columns.checkpoint()?,
+        refused: columns.refused()?,
+        error_class: columns.next()?,
+        error: columns.next()?,
+        build: columns.next()?,
+        enqueued_at: columns.at()?,
+        due_at: columns.at()?,
+        claimed_at: columns.at_if()?,
+        finished_at: columns.at_if()?,
+    })
+}
+
+/// A line of a job's history.
+pub(super) fn event(row: &PgRow) -> Attempt<Event> {
+    let mut columns = Columns::of(row);
+    Ok(Event {
+        number: columns.next()?,
+        at: columns.at()?,
+        claim: ClaimNumber(columns.next()?),
+        kind: {
+            let name: &str = columns.next()?;
+            EventKind::from_name(name).ok_or_else(|| corrupt("kind of event", name))?
+        },
+        class: columns.next()?,
+        text: columns.next()?,
+        worker: columns.next::<Option<i64>>()?.map(WorkerId),
+        build: columns.next()?,
+    })
+}
+
+/// A worker and how many runs it holds.
+pub(super) fn worker(row: &PgRow) -> Attempt<WorkerRecord> {
+    let mut columns = Columns::of(row);
+    Ok(WorkerRecord {
+        id: WorkerId(columns.next()?),
+        name: columns.next()?,
+        build: columns.next()?,
+        manifest: columns.next()?,
+        phase: {
+            let name: &str = columns.next()?;
+            Phase::from_name(name).ok_or_else(|| corrupt("phase", name))?
+        },
+        started_at: columns.at()?,
+        ended_at: columns.at_if()?,
+        is_taken_back: columns.next()?,
+        held: columns.next::<i64>()?.unsigned_abs(),
+    })
+}
+
+/// A counter as its column takes it.
+pub(super) fn counter(value: u32) -> i32 {
+    i32::try_from(value.min(COUNTER_MAX)).unwrap_or(i32::MAX)
+}
+
+/// The place of a row within the arrays that were bound.
+pub(super) fn element(position: i64, length: usize) -> Attempt<usize> {
+    let element = usize::try_from(position).ok().filter(|element| *element < length);
+    element.ok_or_else(|| corrupt("element", &position.to_string()))
+}
+
+fn corrupt(what: &str, found: &str) -> Trouble {
+    let found: String = found.chars().take(64).collect();
+    Trouble::new(StoreErrorKind::Corrupt, format!("a row holds the {what} {found:?}"))
+}

@@ -1,0 +1,380 @@
+//! Settlements: clean successes in one statement, everything else read, decided and written.
+//!
+//! 1. Only what the fence holds for is written, in order of job.
+//! 2. A locked row holds up nobody else: it is stepped over and settled alone.
+//! 3. A key that another takes in the meantime fails the transaction, not the settlement: it is
+//!    read and decided again, and in the end alone.
+
+use std::collections::HashMap;
+
+use jobs_core::store::{Author, CANCELLED, SUPERSEDED, Settled};
+use jobs_core::{
+    ClaimNumber, Counters, Due, ErrorNote, EventKind, Fence, JobId, NewEvent, Settlement, State,
+    StoreErrorKind, micros,
+};
+
+use super::PostgresStore;
+use super::error::{Attempt, Races, Trouble};
+use super::lane::{Lane, Wait};
+use super::row::{Columns, counter, element};
+use super::sql::Statements;
+
+/// A line of history with its number.
+pub(super) struct Line {
+    pub(super) fence: Fence,
+    pub(super) number: i64,
+    pub(super) event: NewEvent,
+}
+
+/// What becomes of the claim number when a run is settled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Taking {
+    /// The worker settles its own run.
+    Settle,
+    /// The run is taken back from its worker.
+    Back,
+}
+
+/// What a row says that decides how its run is settled.
+struct Found {
+    events: i64,
+    is_cancel_requested: bool,
+    key: Option<(String, String)>,
+    twin: Option<JobId>,
+}
+
+/// A settlement as it is written.
+struct Decided<'a> {
+    settlement: &'a Settlement,
+    next_claim: ClaimNumber,
+    state: State,
+    error: Option<ErrorNote>,
+    events: i64,
+}
+
+impl PostgresStore {
+    pub(super) async fn settle_all(
+        &self,
+        by: &Author,
+        settlements: &[Settlement],
+    ) -> Attempt<Vec<Settled>> {
+        let mut answers = vec![Settled::LeaseLost; settlements.len()];
+        let order = in_order(settlements);
+        let (clean, mut rest): (Vec<usize>, Vec<usize>) =
+            order.into_iter().partition(|nth| is_clean(&settlements[*nth]));
+        match self.settle_done(settlements, &clean, &mut answers).await {
+            Err(trouble) if trouble.is_locked() => {
+                rest.extend(clean);
+                rest.sort_unstable_by_key(|nth| settlements[*nth].fence);
+            }
+            done => done?,
+        }
+        if rest.is_empty() {
+            return Ok(answers);
+        }
+        let left = self.settle_decided(by, settlements, &rest, &mut answers).await;
+        let settled = match left {
+            Ok(left) => self.settle_locked(by, settlements, &left, &mut answers).await,
+            Err(trouble) => Err(trouble),
+        };
+        if answers.iter().any(|answer| *answer != Settled::LeaseLost) {
+            settled.map_err(in_part)?;
+        } else {
+            settled?;
+        }
+        self.ring_if(answers.iter().any(|answer| *answer == Settled::Applied(State::Ready)));
+        Ok(answers)
+    }
+
+    async fn settle_done(
+        &self,
+        settlements: &[Settlement],
+        clean: &[usize],
+        answers: &mut [Settled],
+    ) -> Attempt<()> {
+        if clean.is_empty() {
+            return Ok(());
+        }
+        let (jobs, claims) = fences(clean.iter().map(|nth| settlements[*nth].fence));
+        let mut races = Races::default();
+        let rows = loop {
+            let statement = self.statements().settle_done().bind(jobs.clone()).bind(claims.clone());
+            match self.lanes().one(statement).await {
+                Err(trouble) if races.again(&trouble, self.random()).await => {}
+                done => break done?,
+            }
+        };
+        if rows.len() == clean.len() {
+            clean.iter().for_each(|nth| answers[*nth] = Settled::Applied(State::Succeeded));
+            return Ok(());
+        }
+        let written = rows.iter().map(|row| Columns::of(row).id());
+        let written = written.collect::<Attempt<std::collections::HashSet<JobId>>>()?;
+        for nth in clean.iter().filter(|nth| written.contains(&settlements[**nth].fence.job)) {
+            answers[*nth] = Settled::Applied(State::Succeeded);
+        }
+        Ok(())
+    }
+
+    /// Settles what can be settled at once; answers what could not.
+    async fn settle_decided(
+        &self,
+        by: &Author,
+        settlements: &[Settlement],
+        which: &[usize],
+        answers: &mut [Settled],
+    ) -> Attempt<Vec<usize>> {
+        let batch: Vec<&Settlement> = which.iter().map(|nth| &settlements[*nth]).collect();
+        match self.settle_batch(by, &batch, Wait::Brief).await {
+            Ok(states) => {
+                let mut left = Vec::new();
+                for (nth, state) in which.iter().zip(states) {
+                    match state {
+                        Some(state) => answers[*nth] = Settled::Applied(state),
+                        None => left.push(*nth),
+                    }
+                }
+                Ok(left)
+            }
+            Err(trouble) if trouble.is_lost_race() && which.len() > 1 => Ok(which.to_vec()),
+            Err(trouble) => Err(trouble),
+        }
+    }
+
+    /// Settles one by one those whose fence still holds.
+    async fn settle_locked(
+        &self,
+        by: &Author,
+        settlements: &[Settlement],
+        left: &[usize],
+        answers: &mut [Settled],
+    ) -> Attempt<()> {
+        if left.is_empty() {
+            return Ok(());
+        }
+        let held = self.standings(left.iter().map(|nth| settlements[*nth].fence)).await?;
+        let mut first_trouble = None;
+        for (nth, standing) in left.iter().zip(held) {
+            if standing.is_none() {
+                continue;
+            }
+            match self.settle_batch(by, &[&settlements[*nth]], Wait::Patient).await {
+                Ok(states) => {
+                    if let Some(Some(state)) = states.first() {
+                        answers[*nth] = Settled::Applied(*state);
+                    }
+                }
+                Err(trouble) => first_trouble = first_trouble.or(Some(trouble)),
+            }
+        }
+        first_trouble.map_or(Ok(()), Err)
+    }
+
+    /// One transaction, tried again while it loses races.
+    async fn settle_batch(
+        &self,
+        by: &Author,
+        batch: &[&Settlement],
+        wait: Wait,
+    ) -> Attempt<Vec<Option<State>>> {
+        let mut races = Races::default();
+        loop {
+            match self.try_settle(by, batch, wait).await {
+                Err(trouble) if races.again(&trouble, self.random()).await => {}
+                done => return done,
+            }
+        }
+    }
+
+    async fn try_settle(
+        &self,
+        by: &Author,
+        batch: &[&Settlement],
+        wait: Wait,
+    ) -> Attempt<Vec<Option<State>>> {
+        let mut lane = self.lanes().begin(wait).await?;
+        if wait == Wait::Patient {
+            let jobs: Vec<i64> = batch.iter().map(|settlement| settlement.fence.job.0).collect();
+            lane.fetch(self.statements().operate_read().bind(jobs)).await?;
+        }
+        let states = write(&mut lane, self.statements(), by, batch, Taking::Settle).await?;
+        lane.commit().await?;
+        Ok(states)
+    }
+}
+
+/// Reads, decides and writes settlements of one transaction, in order of job. Answers the state of
+/// each that was written; the others were locked, or their fence did not hold.
+pub(super) async fn write(
+    lane: &mut Lane<'_>,
+    statements: &Statements,
+    by: &Author,
+    batch: &[&Settlement],
+    taking: Taking,
+) -> Attempt<Vec<Option<State>>> {
+    let (jobs, claims) = fences(batch.iter().map(|settlement| settlement.fence));
+    let rows = lane.fetch(statements.settle_read().bind(jobs).bind(claims)).await?;
+    let mut found: Vec<Option<Found>> = batch.iter().map(|_| None).collect();
+    for row in &rows {
+        let mut columns = Columns::of(row);
+        let nth = element(columns.next()?, batch.len())?;
+        found[nth] = Some(read(&mut columns)?);
+    }
+    let mut waiting = HashMap::new();
+    let mut lines = Vec::new();
+    let mut decided = Vec::new();
+    let mut states = vec![None; batch.len()];
+    for (nth, found) in found.into_iter().enumerate() {
+        let Some(found) = found else { continue };
+        let written = decide(batch[nth], found, taking, &mut waiting, &mut lines);
+        states[nth] = Some(written.state);
+        decided.push(written);
+    }
+    if !decided.is_empty() {
+        lane.fetch(bound(statements, &decided)).await?;
+        record_events(lane, statements, Some(by), &lines).await?;
+    }
+    Ok(states)
+}
+
+fn read(columns: &mut Columns<'_>) -> Attempt<Found> {
+    let (events, is_cancel_requested) = (columns.next()?, columns.next()?);
+    let (kind, key): (String, Option<String>) = (columns.next()?, columns.next()?);
+    let twin = columns.next::<Option<i64>>()?.map(JobId);
+    Ok(Found { events, is_cancel_requested, key: key.map(|key| (kind, key)), twin })
+}
+
+/// A cancel request goes before a waiting twin; neither undoes what is over.
+fn decide<'a>(
+    settlement: &'a Settlement,
+    found: Found,
+    taking: Taking,
+    waiting: &mut HashMap<(String, String), JobId>,
+    lines: &mut Vec<Line>,
+) -> Decided<'a> {
+    let fence = settlement.fence;
+    let mut events = found.events;
+    let mut record = |event| {
+        events = events.saturating_add(1);
+        lines.push(Line { fence, number: events, event });
+    };
+    settlement.event.clone().map(&mut record);
+    let mut error = settlement.error.clone();
+    let mut state = settlement.state;
+    let cancelled = |class: &str, text: String| NewEvent {
+        kind: EventKind::Cancelled,
+        class: class.to_owned(),
+        text,
+    };
+    if found.is_cancel_requested && !matches!(state, State::Succeeded | State::Dead) {
+        state = State::Cancelled;
+        record(cancelled(CANCELLED, "cancelled while it ran".to_owned()));
+    } else if state.is_waiting()
+        && let Some(key) = found.key
+    {
+        let twin = found.twin.unwrap_or_else(|| *waiting.entry(key).or_insert(fence.job));
+        if twin != fence.job {
+            let text = format!("job {twin} waits with the same unique key");
+            error = Some(ErrorNote { class: SUPERSEDED.to_owned(), text: text.clone() });
+            state = State::Cancelled;
+            record(cancelled(SUPERSEDED, text));
+        }
+    }
+    let next_claim = match taking {
+        Taking::Settle => fence.claim,
+        Taking::Back => ClaimNumber(fence.claim.0.saturating_add(1)),
+    };
+    Decided { settlement, next_claim, state, error, events }
+}
+
+fn bound(statements: &Statements, decided: &[Decided<'_>]) -> super::sql::Statement {
+    fn each<'a, T>(decided: &'a [Decided<'a>], of: impl Fn(&'a Decided<'a>) -> T) -> Vec<T> {
+        decided.iter().map(of).collect()
+    }
+    let count = |of: fn(&Counters) -> u32| each(decided, |d| counter(of(&d.settlement.counters)));
+    let due_in = |d: &Decided<'_>| match d.settlement.due {
+        Due::In(wait) => Some(micros(wait)),
+        Due::Unchanged | Due::At(_) => None,
+    };
+    let due_at = |d: &Decided<'_>| match d.settlement.due {
+        Due::At(instant) => Some(instant.as_micros()),
+        Due::Unchanged | Due::In(_) => None,
+    };
+    let (jobs, claims) = fences(decided.iter().map(|d| d.settlement.fence));
+    statements
+        .settle()
+        .bind(jobs)
+        .bind(claims)
+        .bind(each(decided, |d| d.next_claim.0))
+        .bind(each(decided, |d| d.state.as_str()))
+        .bind(each(decided, due_in))
+        .bind(each(decided, due_at))
+        .bind(count(|counters| counters.failures))
+        .bind(count(|counters| counters.interruptions))
+        .bind(count(|counters| counters.crashes))
+        .bind(count(|counters| counters.refusals))
+        .bind(count(|counters| counters.snoozes))
+        .bind(each(decided, |d| d.error.as_ref().map(|note| note.class.as_str())))
+        .bind(each(decided, |d| d.error.as_ref().map(|note| note.text.as_str())))
+        .bind(each(decided, |d| d.settlement.refused.as_ref().map(|by| by.reason.as_str())))
+        .bind(each(decided, |d| d.settlement.refused.as_ref().map(|by| by.build.as_str())))
+        .bind(each(decided, |d| d.events))
+}
+
+/// Writes lines of history.
+pub(super) async fn record_events(
+    lane: &mut Lane<'_>,
+    statements: &Statements,
+    by: Option<&Author>,
+    lines: &[Line],
+) -> Attempt<()> {
+    if lines.is_empty() {
+        return Ok(());
+    }
+    fn each<'a, T>(lines: &'a [Line], of: impl Fn(&'a Line) -> T) -> Vec<T> {
+        lines.iter().map(of).collect()
+    }
+    let statement = statements
+        .record_events()
+        .bind(each(lines, |line| line.fence.job.0))
+        .bind(each(lines, |line| line.number))
+        .bind(each(lines, |line| line.fence.claim.0))
+        .bind(each(lines, |line| line.event.kind.as_str()))
+        .bind(each(lines, |line| line.event.class.as_str()))
+        .bind(each(lines, |line| line.event.text.as_str()))
+        .bind(by.and_then(|by| by.worker).map(|worker| worker.0))
+        .bind(by.map(|by| by.build.as_str().to_owned()));
+    lane.fetch(statement).await?;
+    Ok(())
+}
+
+/// Two arrays to bind.
+pub(super) fn fences(fences: impl Iterator<Item = Fence>) -> (Vec<i64>, Vec<i64>) {
+    fences.map(|fence| (fence.job.0, fence.claim.0)).unzip()
+}
+
+/// The first settlement of every fence, in order of job. A second one of the same fence finds it
+/// lost.
+fn in_order(settlements: &[Settlement]) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..settlements.len()).collect();
+    order.sort_by_key(|nth| settlements[*nth].fence);
+    order.dedup_by_key(|nth| settlements[*nth].fence);
+    order
+}
+
+/// Whether a settlement says no more than that the run succeeded and nothing ever went wrong.
+fn is_clean(settlement: &Settlement) -> bool {
+    let Settlement { state, counters, error, refused, event, .. } = settlement;
+    *state == State::Succeeded
+        && *counters == Counters::default()
+        && error.is_none()
+        && refused.is_none()
+        && event.is_none()
+}
+
+/// Some of the batch was written, some not: the rows tell.
+fn in_part(trouble: Trouble) -> Trouble {
+    let error = trouble.during("settle all of the runs");
+    let what = "some of the runs are settled, others could not be: read their rows";
+    jobs_core::StoreError::new(StoreErrorKind::Unavailable, what).because(error).into()
+}

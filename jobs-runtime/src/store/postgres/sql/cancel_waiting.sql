@@ -1,0 +1,13 @@
+-- Ends the waiting jobs among these as cancelled; answers which, with the number of their event.
+-- $1 array of job ids.
+WITH waiting AS MATERIALIZED (
+    SELECT job.id FROM {schema}.job AS job
+    WHERE job.id = ANY ($1::bigint[]) AND job.state IN ('scheduled', 'ready')
+    ORDER BY job.id
+    FOR NO KEY UPDATE
+)
+UPDATE {schema}.job
+SET state = 'cancelled', events = events + 1,
+    finished_at_us = (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
+WHERE id = ANY (ARRAY (SELECT id FROM waiting))
+RETURNING id, claim_number, events

@@ -1,0 +1,65 @@
+-- Takes the first ready jobs of several heads in order of place, under a worker's open lease.
+-- The worker's row is held until the claim commits, so that no sweep overlooks what it takes.
+-- Locked rows are stepped over. Of more than one head, each gets its share of the limit by what was
+-- ready when the claim began, so that no more rows are locked than taken.
+-- A job whose claim number can't grow is left for exhausted.sql.
+-- $1 worker; arrays: $2 queue, $3 route, $4 after place, $5 after id, $6 limit; $7 limit of all.
+WITH holder AS MATERIALIZED (
+    SELECT FROM {schema}.worker WHERE id = $1 AND ended_at_us IS NULL FOR KEY SHARE
+),
+head AS MATERIALIZED (
+    SELECT wanted.*
+    FROM unnest($2::text[], $3::text[], $4::bigint[], $5::bigint[], $6::bigint[])
+        AS wanted (queue, route, place, id, room)
+    WHERE NOT EXISTS (SELECT FROM {schema}.pause WHERE pause.queue = wanted.queue)
+),
+share AS MATERIALIZED (
+    SELECT head.queue, head.route, head.place, head.id, least(head.room, $7::bigint) AS room
+    FROM head
+    WHERE cardinality($2::text[]) = 1
+    UNION ALL
+    SELECT first.queue, first.route, first.place, first.id, count(*) AS room
+    FROM (
+        SELECT head.*
+        FROM head
+        CROSS JOIN LATERAL (
+            SELECT job.place AS next_place, job.id AS next_id FROM {schema}.job AS job
+            WHERE job.state = 'ready' AND job.queue = head.queue AND job.route = head.route
+                AND (job.place, job.id) > (head.place, head.id)
+                AND job.claim_number < 9223372036854775807
+            ORDER BY job.queue, job.route, job.place, job.id
+            LIMIT least(head.room, $7::bigint)
+        ) AS next
+        WHERE cardinality($2::text[]) > 1
+        ORDER BY next.next_place, next.next_id
+        LIMIT $7::bigint
+    ) AS first
+    GROUP BY first.queue, first.route, first.place, first.id
+),
+taken AS MATERIALIZED (
+    SELECT next.at
+    FROM holder
+    CROSS JOIN share
+    CROSS JOIN LATERAL (
+        SELECT job.ctid AS at FROM {schema}.job AS job
+        WHERE job.state = 'ready' AND job.queue = share.queue AND job.route = share.route
+            AND (job.place, job.id) > (share.place, share.id)
+            AND job.claim_number < 9223372036854775807
+        ORDER BY job.queue, job.route, job.place, job.id
+        LIMIT share.room
+        FOR NO KEY UPDATE SKIP LOCKED
+    ) AS next
+)
+UPDATE {schema}.job
+SET state = 'running', claim_number = claim_number + 1, worker_id = $1,
+    claimed_at_us = (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
+WHERE ctid = ANY (ARRAY (SELECT at FROM taken))
+RETURNING
+    id, claim_number, queue, place, kind, version, min_reader, payload, headers,
+    failures, interruptions, crashes, refusals, snoozes, max_failures, max_interruptions,
+    refused_reason, refused_build, enqueued_at_us, due_at_us, checkpoints,
+    EXISTS (
+        SELECT FROM {schema}.job AS spent
+        WHERE spent.queue = ANY ($2::text[]) AND spent.state = 'ready'
+            AND spent.claim_number = 9223372036854775807
+    ) AS has_exhausted

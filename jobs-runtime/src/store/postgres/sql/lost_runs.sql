@@ -1,0 +1,49 @@
+-- Locks runs whose worker was taken back, closed, or is unknown, in order of job: one step in the
+-- index for each worker that holds runs. Locked rows are stepped over.
+-- $1 limit.
+WITH RECURSIVE holder (id) AS (
+    SELECT (
+        SELECT job.worker_id FROM {schema}.job AS job
+        WHERE job.state = 'running' AND job.worker_id IS NOT NULL
+        ORDER BY job.worker_id LIMIT 1
+    )
+    UNION ALL
+    SELECT (
+        SELECT job.worker_id FROM {schema}.job AS job
+        WHERE job.state = 'running' AND job.worker_id > holder.id
+        ORDER BY job.worker_id LIMIT 1
+    )
+    FROM holder
+    WHERE holder.id IS NOT NULL
+),
+lost AS MATERIALIZED (
+    SELECT run.id
+    FROM holder
+    CROSS JOIN LATERAL (
+        SELECT job.id FROM {schema}.job AS job
+        WHERE job.state = 'running' AND job.worker_id = holder.id
+        ORDER BY job.worker_id, job.id
+        LIMIT $1::bigint
+    ) AS run
+    WHERE NOT EXISTS (
+        SELECT FROM {schema}.worker WHERE worker.id = holder.id AND worker.ended_at_us IS NULL
+    )
+    UNION ALL
+    (
+        SELECT job.id FROM {schema}.job AS job
+        WHERE job.state = 'running' AND job.worker_id IS NULL
+        ORDER BY job.id
+        LIMIT $1::bigint
+    )
+    ORDER BY id
+    LIMIT $1::bigint
+)
+SELECT
+    job.id, job.claim_number, job.failures, job.interruptions, job.crashes, job.refusals,
+    job.snoozes, job.max_failures, job.max_interruptions, job.refused_reason, job.refused_build
+FROM lost
+CROSS JOIN LATERAL (
+    SELECT job.* FROM {schema}.job AS job
+    WHERE job.id = lost.id AND job.state = 'running'
+    FOR NO KEY UPDATE SKIP LOCKED
+) AS job

@@ -1,0 +1,16 @@
+-- Locks jobs in order of id and reads what decides what a person may do to them, and a waiting twin
+-- other than the job itself.
+-- $1 array of job ids, in order.
+SELECT
+    job.id, job.state, job.claim_number, job.events, job.kind, job.unique_key,
+    (
+        SELECT twin.id FROM {schema}.job AS twin
+        WHERE twin.kind = job.kind AND twin.unique_key = job.unique_key
+            AND twin.unique_key IS NOT NULL AND twin.state IN ('scheduled', 'ready')
+            AND twin.id <> job.id
+        LIMIT 1
+    ) AS twin
+FROM unnest($1::bigint[]) AS wanted (id)
+CROSS JOIN LATERAL (
+    SELECT job.* FROM {schema}.job AS job WHERE job.id = wanted.id FOR NO KEY UPDATE
+) AS job

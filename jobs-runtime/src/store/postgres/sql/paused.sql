@@ -1,0 +1,2 @@
+-- The queues that are paused.
+SELECT queue, paused_by, reason, paused_at_us FROM {schema}.pause ORDER BY queue

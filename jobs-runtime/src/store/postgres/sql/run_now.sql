@@ -1,0 +1,15 @@
+-- Makes the scheduled jobs among these ready, due now at the latest; answers which.
+-- $1 array of job ids.
+WITH scheduled AS MATERIALIZED (
+    SELECT job.id FROM {schema}.job AS job
+    WHERE job.id = ANY ($1::bigint[]) AND job.state = 'scheduled'
+    ORDER BY job.id
+    FOR NO KEY UPDATE
+)
+UPDATE {schema}.job
+SET state = 'ready',
+    due_at_us = least(
+        due_at_us, (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
+    )
+WHERE id = ANY (ARRAY (SELECT id FROM scheduled))
+RETURNING id

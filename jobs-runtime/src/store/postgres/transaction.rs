@@ -1,0 +1,171 @@
+//! Writes that join a transaction of the application.
+//!
+//! What they lock stays locked until that transaction ends; everyone else steps over it. Each first
+//! asks whether the connection reaches this store, so that a transaction on another database is an
+//! error and not a job in the wrong place.
+
+use async_trait::async_trait;
+use jobs_core::store::{CheckpointSave, Enqueued, Standing, Transaction, Transactions};
+use jobs_core::{Fence, NewJob, StoreError, StoreErrorKind};
+use sqlx::postgres::{PgConnection, Postgres};
+
+use super::PostgresStore;
+use super::checkpoint;
+use super::error::{Attempt, Trouble};
+use super::row::Columns;
+use super::settle::fences;
+
+impl PostgresStore {
+    /// Opens a transaction on the pool for the application, at the database's own isolation level.
+    ///
+    /// # Errors
+    /// As the pool's: no connection, or none free in time.
+    ///
+    /// # Cancel safety
+    /// A dropped call leaves no transaction open: it is begun where the drop can't reach, and
+    /// rolled back there.
+    pub async fn begin(&self) -> Result<sqlx::Transaction<'static, Postgres>, StoreError> {
+        let begun = self.run_to_end(begin(self.pool().clone())).await;
+        begun
+            .and_then(|begun| begun.map_err(Trouble::from))
+            .map_err(|trouble| trouble.during("begin a transaction"))
+    }
+
+    /// As [`Store::enqueue`](jobs_core::store::Store::enqueue), within a transaction of the caller:
+    /// the jobs exist when it commits.
+    ///
+    /// # Errors
+    /// [`StoreErrorKind::Configuration`] when the connection reaches another store. After any
+    /// error the transaction has failed and can only be rolled back.
+    pub async fn enqueue_in(
+        &self,
+        connection: &mut PgConnection,
+        jobs: &[NewJob],
+    ) -> Result<Vec<Enqueued>, StoreError> {
+        let enqueued = async {
+            self.check_same(connection).await?;
+            self.enqueue_within(connection, jobs).await
+        };
+        enqueued.await.map_err(|trouble| trouble.during("enqueue within the transaction"))
+    }
+
+    /// As [`Store::checkpoint`](jobs_core::store::Store::checkpoint) for one run, within a
+    /// transaction of the caller; locks the job's row until it ends, so that the fence holds at the
+    /// commit.
+    ///
+    /// # Errors
+    /// As [`enqueue_in`](Self::enqueue_in).
+    pub async fn checkpoint_in(
+        &self,
+        connection: &mut PgConnection,
+        save: &CheckpointSave,
+    ) -> Result<Standing, StoreError> {
+        let saved = async {
+            self.check_same(connection).await?;
+            self.hold(connection, save.fence).await?;
+            let statement = self.prepared(checkpoint::bound(self.statements(), &[save]));
+            checkpoint::answer(&statement.fetch_all(connection).await?)
+        };
+        saved.await.map_err(|trouble| trouble.during("save a checkpoint within the transaction"))
+    }
+
+    /// Writes a run's success within a transaction of the caller; locks the job's row until it
+    /// ends.
+    ///
+    /// # Errors
+    /// As [`enqueue_in`](Self::enqueue_in).
+    pub async fn done_in(
+        &self,
+        connection: &mut PgConnection,
+        fence: Fence,
+    ) -> Result<Standing, StoreError> {
+        let done = async {
+            self.check_same(connection).await?;
+            self.hold(connection, fence).await?;
+            let (jobs, claims) = fences([fence].into_iter());
+            let statement = self.prepared(self.statements().standing().bind(jobs).bind(claims));
+            let standing = checkpoint::answer(&statement.fetch_all(&mut *connection).await?)?;
+            let write = self.statements().done().bind(fence.job.0).bind(fence.claim.0);
+            self.prepared(write).fetch_all(connection).await?;
+            Ok(standing)
+        };
+        done.await.map_err(|trouble: Trouble| trouble.during("finish within the transaction"))
+    }
+
+    async fn check_same(&self, connection: &mut PgConnection) -> Attempt<()> {
+        let statement = self.prepared(self.statements().same_store().bind(self.store_id()));
+        let other = |cause: Option<sqlx::Error>| {
+            let what = "the transaction is on another database than the store of jobs: begin it \
+                        on this store, or open the store on that database";
+            let error = StoreError::new(StoreErrorKind::Configuration, what);
+            Trouble::Store(match cause {
+                Some(cause) => error.because(cause),
+                None => error,
+            })
+        };
+        match statement.fetch_all(connection).await {
+            Ok(rows) => {
+                let is_same = rows.first().map(|row| Columns::of(row).next()).transpose()?;
+                if is_same.unwrap_or(false) { Ok(()) } else { Err(other(None)) }
+            }
+            Err(error) => {
+                let trouble = Trouble::from(error);
+                let is_elsewhere = matches!(trouble.code().as_deref(), Some("42P01" | "3F000"));
+                match trouble {
+                    Trouble::Sql(error) if is_elsewhere => Err(other(Some(error))),
+                    trouble => Err(trouble),
+                }
+            }
+        }
+    }
+
+    /// Waits for the job's row and locks it.
+    async fn hold(&self, connection: &mut PgConnection, fence: Fence) -> Attempt<()> {
+        let statement = self.prepared(self.statements().operate_read().bind(vec![fence.job.0]));
+        statement.fetch_all(connection).await?;
+        Ok(())
+    }
+}
+
+async fn begin(pool: sqlx::PgPool) -> Result<sqlx::Transaction<'static, Postgres>, sqlx::Error> {
+    pool.begin().await
+}
+
+/// An open transaction of the suite.
+struct Open {
+    store: PostgresStore,
+    transaction: sqlx::Transaction<'static, Postgres>,
+}
+
+#[async_trait]
+impl Transactions for PostgresStore {
+    async fn begin(&self) -> Result<Box<dyn Transaction>, StoreError> {
+        let transaction = PostgresStore::begin(self).await?;
+        Ok(Box::new(Open { store: self.clone(), transaction }))
+    }
+}
+
+#[async_trait]
+impl Transaction for Open {
+    async fn enqueue(&mut self, jobs: &[NewJob]) -> Result<Vec<Enqueued>, StoreError> {
+        self.store.enqueue_in(&mut self.transaction, jobs).await
+    }
+
+    async fn checkpoint(&mut self, save: &CheckpointSave) -> Result<Standing, StoreError> {
+        self.store.checkpoint_in(&mut self.transaction, save).await
+    }
+
+    async fn done(&mut self, fence: Fence) -> Result<Standing, StoreError> {
+        self.store.done_in(&mut self.transaction, fence).await
+    }
+
+    async fn commit(self: Box<Self>) -> Result<(), StoreError> {
+        let ended = self.transaction.commit().await;
+        ended.map_err(|error| Trouble::from(error).during("commit"))
+    }
+
+    async fn rollback(self: Box<Self>) -> Result<(), StoreError> {
+        let ended = self.transaction.rollback().await;
+        ended.map_err(|error| Trouble::from(error).during("roll back"))
+    }
+}

@@ -1,0 +1,83 @@
+//! Connection URLs, with passwords as people paste them.
+//!
+//! 1. A password may hold any characters, percent-encoded or not.
+//! 2. No error repeats the URL: it says which part is wrong.
+//!
+//! The driver's parser takes the rest of the URL; user and password are taken off first, since a
+//! bare `@`, `/`, `#` or `?` in them would end the address too early.
+
+use std::str::FromStr;
+
+use jobs_core::{StoreError, StoreErrorKind, chain};
+use sqlx::postgres::PgConnectOptions;
+
+/// Reads a URL.
+pub(super) fn connect_options(url: &str) -> Result<PgConnectOptions, StoreError> {
+    let wrong = |what: &str| StoreError::new(StoreErrorKind::Configuration, what);
+    let scheme = ["postgres://", "postgresql://"].into_iter().find(|it| url.starts_with(it));
+    let Some(scheme) = scheme else {
+        return Err(wrong("the address of the store does not start with postgres://"));
+    };
+    let (login, place) = split(&url[scheme.len()..]);
+    let options = PgConnectOptions::from_str(&format!("{scheme}{place}")).map_err(|error| {
+        let text = match &error {
+            sqlx::Error::Configuration(cause) => cause.to_string(),
+            other => chain(other),
+        };
+        wrong(&format!("the host, port, database or a parameter of the address is wrong: {text}"))
+    })?;
+    let Some(login) = login else {
+        return Ok(options);
+    };
+    let (user, password) = match login.split_once(':') {
+        Some((user, password)) => (user, Some(password)),
+        None => (login, None),
+    };
+    let options = match decoded(user) {
+        user if user.is_empty() => options,
+        user => options.username(&user),
+    };
+    Ok(match password {
+        Some(password) => options.password(&decoded(password)),
+        None => options,
+    })
+}
+
+/// The login and the rest. The last `@` that a host can follow ends the login.
+fn split(rest: &str) -> (Option<&str>, &str) {
+    let is_host = |text: &str| {
+        let end = text.find(['/', '?']).unwrap_or(text.len());
+        text[..end].chars().all(|c| c.is_alphanumeric() || "-._~%:[],".contains(c))
+    };
+    let last = rest.match_indices('@').map(|(at, _)| at).filter(|at| is_host(&rest[at + 1..]));
+    let before_parameters = |at: &usize| !rest[..*at].contains("?") || !is_parameters(rest, *at);
+    match last.filter(before_parameters).last() {
+        Some(at) => (Some(&rest[..at]), &rest[at + 1..]),
+        None => (None, rest),
+    }
+}
+
+/// Whether an `@` stands in the parameters of an address whose login, if any, ended before.
+fn is_parameters(rest: &str, at: usize) -> bool {
+    rest[..at].rfind('?').is_some_and(|mark| rest[mark..at].contains('='))
+}
+
+/// A text with its percent-encoding undone; what is no encoding stands for itself.
+fn decoded(text: &str) -> String {
+    let bytes = text.as_bytes();
+    let mut plain = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while at < bytes.len() {
+        let byte = (bytes[at] == b'%')
+            .then(|| text.get(at + 1..at + 3))
+            .flatten()
+            .filter(|hex| hex.bytes().all(|digit| digit.is_ascii_hexdigit()))
+            .and_then(|hex| u8::from_str_radix(hex, 16).ok());
+        plain.push(byte.unwrap_or(bytes[at]));
+        at += if byte.is_some() { 3 } else { 1 };
+    }
+    String::from_utf8(plain).unwrap_or_else(|_| text.to_owned())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,265 @@
+//! Wake-ups: `NOTIFY` with an empty payload on one channel a schema, and a connection that listens.
+//!
+//! 1. A wake-up is a hint: what misses it waits for a poll.
+//! 2. Not more than one notification goes out in [`WINDOW`]; a change within it is told at its end.
+//! 3. None is sent while the server's queue of notifications is half full or more: when it is full,
+//!    every commit that notifies fails.
+//! 4. The listener is never inside a transaction, and listens again before it reports a change, so
+//!    that nothing falls between its death and the catch-up.
+//!
+//! The channel's name is a hash of the schema's: a channel holds 63 bytes, and what collapses to
+//! the same name costs a wake-up for nothing.
+
+use std::fmt;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use jobs_core::store::Wake;
+use sqlx::Executor;
+use sqlx::postgres::{PgConnectOptions, PgListener, PgPoolOptions};
+use tokio::task::JoinSet;
+
+use super::lane::Lanes;
+use super::sql::Statements;
+
+/// The shortest time between two notifications of this process.
+const WINDOW: Duration = Duration::from_millis(5);
+/// A listener that has heard nothing for so long asks whether its connection lives.
+const SILENCE: Duration = Duration::from_secs(30);
+/// How long that, and connecting, may take.
+const ANSWER: Duration = Duration::from_secs(10);
+const FIRST_PAUSE: Duration = Duration::from_millis(200);
+const LONGEST_PAUSE: Duration = Duration::from_secs(15);
+
+/// No notification went out lately.
+const QUIET: u8 = 0;
+/// One went out, and its window runs.
+const TOLD: u8 = 1;
+/// As before, and something changed since.
+const CHANGED: u8 = 2;
+
+/// Tells the listeners that something changed.
+pub(super) struct Bell {
+    channel: String,
+    state: Arc<AtomicU8>,
+    lanes: Arc<Lanes>,
+    statements: Arc<Statements>,
+    windows: Mutex<JoinSet<()>>,
+}
+
+impl Bell {
+    pub(super) fn new(schema: &str, lanes: Arc<Lanes>, statements: Arc<Statements>) -> Self {
+        let channel = channel(schema);
+        Self { channel, state: Arc::default(), lanes, statements, windows: Mutex::default() }
+    }
+
+    /// The channel that listeners listen on.
+    pub(super) fn channel(&self) -> &str {
+        &self.channel
+    }
+
+    /// The channel that a statement is to notify itself, or nothing when the end of the window will
+    /// tell.
+    pub(super) fn carried(&self) -> Option<&str> {
+        self.begin_window().then(|| {
+            self.run(Window { told: Told::ByStatement, ..self.window() });
+            self.channel.as_str()
+        })
+    }
+
+    /// Tells of a change that was committed.
+    pub(super) fn ring(&self) {
+        if self.begin_window() {
+            self.run(self.window());
+        }
+    }
+
+    fn begin_window(&self) -> bool {
+        let begun = self.state.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |state| {
+            Some(if state == QUIET { TOLD } else { CHANGED })
+        });
+        begun == Ok(QUIET)
+    }
+
+    fn window(&self) -> Window {
+        Window {
+            told: Told::NotYet,
+            channel: self.channel.clone(),
+            state: Arc::clone(&self.state),
+            lanes: Arc::clone(&self.lanes),
+            statements: Arc::clone(&self.statements),
+        }
+    }
+
+    fn run(&self, window: Window) {
+        let mut windows = self.windows.lock().unwrap_or_else(PoisonError::into_inner);
+        while windows.try_join_next().is_some() {}
+        windows.spawn(window.run());
+    }
+}
+
+/// Who sent the notification that begins a window.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Told {
+    ByStatement,
+    NotYet,
+}
+
+struct Window {
+    told: Told,
+    channel: String,
+    state: Arc<AtomicU8>,
+    lanes: Arc<Lanes>,
+    statements: Arc<Statements>,
+}
+
+impl Window {
+    async fn run(self) {
+        if self.told == Told::NotYet {
+            self.tell().await;
+        }
+        loop {
+            tokio::time::sleep(WINDOW).await;
+            let quiet =
+                self.state.compare_exchange(TOLD, QUIET, Ordering::SeqCst, Ordering::SeqCst);
+            if quiet.is_ok() {
+                return;
+            }
+            self.state.store(TOLD, Ordering::SeqCst);
+            self.tell().await;
+        }
+    }
+
+    async fn tell(&self) {
+        let statement = self.statements.notify().bind(self.channel.clone());
+        if let Err(trouble) = self.lanes.one(statement).await {
+            let error = trouble.during("notify the listeners");
+            tracing::debug!(%error, "workers hear of new jobs by their next poll");
+        }
+    }
+}
+
+/// Hears of changes.
+pub(super) struct Ear {
+    source: Option<PgConnectOptions>,
+    channel: String,
+    listener: Option<PgListener>,
+    /// Kept from call to call, so that dropped calls get on too.
+    connecting: Option<Connecting>,
+    pause: Duration,
+}
+
+type Connecting = Pin<Box<dyn Future<Output = Result<PgListener, sqlx::Error>> + Send>>;
+
+impl Ear {
+    /// Listens through a connection of its own; without an address it hears nothing.
+    pub(super) fn new(source: Option<PgConnectOptions>, channel: &str) -> Self {
+        let channel = channel.to_owned();
+        Self { source, channel, listener: None, connecting: None, pause: Duration::ZERO }
+    }
+}
+
+#[async_trait]
+impl Wake for Ear {
+    async fn changed(&mut self) {
+        let Some(source) = self.source.clone() else {
+            return std::future::pending().await;
+        };
+        loop {
+            if let Some(listener) = self.listener.as_mut() {
+                if hear(listener).await {
+                    return;
+                }
+                tracing::info!("lost the connection for wake-ups; until it is back, workers poll");
+                self.listener = None;
+            }
+            let connecting = self.connecting.get_or_insert_with(|| {
+                Box::pin(listen(source.clone(), self.channel.clone(), self.pause))
+            });
+            let connected = connecting.await;
+            self.connecting = None;
+            match connected {
+                Ok(listener) => {
+                    self.listener = Some(listener);
+                    self.pause = Duration::ZERO;
+                    return;
+                }
+                Err(error) => {
+                    tracing::debug!(%error, "can't listen for wake-ups yet");
+                    self.pause = (self.pause * 2).clamp(FIRST_PAUSE, LONGEST_PAUSE);
+                }
+            }
+        }
+    }
+}
+
+async fn listen(
+    source: PgConnectOptions,
+    channel: String,
+    pause: Duration,
+) -> Result<PgListener, sqlx::Error> {
+    tokio::time::sleep(pause).await;
+    let pool = PgPoolOptions::new()
+        .max_connections(1)
+        .max_lifetime(None)
+        .idle_timeout(None)
+        .acquire_timeout(ANSWER)
+        .test_before_acquire(false)
+        .connect_lazy_with(source);
+    let mut listener = PgListener::connect_with(&pool).await?;
+    listener.eager_reconnect(false);
+    listener.listen(&channel).await?;
+    Ok(listener)
+}
+
+/// Waits for a notification; `false` when the connection is gone.
+async fn hear(listener: &mut PgListener) -> bool {
+    loop {
+        match tokio::time::timeout(SILENCE, listener.try_recv()).await {
+            Ok(Ok(Some(_))) => {
+                while listener.next_buffered().is_some() {}
+                return true;
+            }
+            Ok(Ok(None) | Err(_)) => return false,
+            Err(_) => {
+                let asked = tokio::time::timeout(ANSWER, listener.execute("SELECT 1")).await;
+                if !matches!(asked, Ok(Ok(_))) {
+                    return false;
+                }
+            }
+        }
+    }
+}
+
+impl Drop for Ear {
+    fn drop(&mut self) {
+        // A listener's own drop spawns a task and panics where no runtime is left to take it.
+        if tokio::runtime::Handle::try_current().is_err() {
+            std::mem::forget(self.listener.take());
+        }
+    }
+}
+
+/// `jobs_` and a hash (FNV-1a, 64 bits) of the schema's name.
+fn channel(schema: &str) -> String {
+    const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
+    const PRIME: u64 = 0x0100_0000_01b3;
+    let hash =
+        schema.bytes().fold(OFFSET, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(PRIME));
+    format!("jobs_{hash:016x}")
+}
+
+impl fmt::Debug for Bell {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Bell").field("channel", &self.channel).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Ear {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ear").field("channel", &self.channel).finish_non_exhaustive()
+    }
+}
