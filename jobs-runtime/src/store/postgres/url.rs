@@ -50,8 +50,8 @@ fn split(rest: &str) -> (Option<&str>, &str) {
         text[..end].chars().all(|c| c.is_alphanumeric() || "-._~%:[],".contains(c))
     };
     let last = rest.match_indices('@').map(|(at, _)| at).filter(|at| is_host(&rest[at + 1..]));
-    let before_parameters = |at: &usize| !rest[..*at].contains("?") || !is_parameters(rest, *at);
-    match last.filter(before_parameters).last() {
+    let before_parameters = |at: &usize| !rest[..*at].contains('?') || !is_parameters(rest, *at);
+    match last.filter(before_parameters).next_back() {
         Some(at) => (Some(&rest[..at]), &rest[at + 1..]),
         None => (None, rest),
     }
