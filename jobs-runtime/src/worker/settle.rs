@@ -60,9 +60,27 @@ pub(super) async fn settle_loop<S>(shared: Arc<Shared<S>>, mut ended: UnboundedR
         if count == 0 {
             return;
         }
+        gather(&mut ended, &mut batch).await;
         let fences: Vec<Fence> = batch.iter().map(|ended| ended.run.fence).collect();
         settle_batch(&shared, std::mem::take(&mut batch)).await;
         shared.ledger.settled(fences.into_iter());
+    }
+}
+
+/// Takes in what else ends at about the same time: a turn of the runtime in which nothing ends is
+/// the end of it, and no clock is waited for.
+async fn gather(ended: &mut UnboundedReceiver<Ended>, batch: &mut Vec<Ended>) {
+    while batch.len() < BATCH {
+        tokio::task::yield_now().await;
+        let before = batch.len();
+        while batch.len() < BATCH
+            && let Ok(next) = ended.try_recv()
+        {
+            batch.push(next);
+        }
+        if batch.len() == before {
+            return;
+        }
     }
 }
 
