@@ -163,11 +163,32 @@ async fn certain<S>(shared: &Shared<S>, batch: Vec<Ended>) -> Vec<Ended> {
         match ended.is_uncertain().then(|| rows.next()).flatten() {
             None => left.push(ended),
             Some(Row::Running(counters)) => left.push(uncommitted(ended, counters)),
-            Some(Row::Settled(state)) => told(shared, &ended, Settled::Applied(state)),
+            Some(Row::Settled(state)) => {
+                told(shared, &as_settled(ended, state), Settled::Applied(state));
+            }
             Some(Row::Taken(_) | Row::Missing) => told(shared, &ended, Settled::LeaseLost),
         }
     }
     left
+}
+
+/// A run that its row shows as settled already. Where its own transaction wrote its success, that is
+/// how it ended, whatever the handler said after the commit.
+fn as_settled(ended: Ended, state: State) -> Ended {
+    match (ended.wrote, state, &ended.ending) {
+        (Wrote::Success, State::Succeeded, Ending::Done) => ended,
+        (Wrote::Success, State::Succeeded, said) => {
+            let (job, kind) = (ended.run.fence.job.0, ended.kind.as_str());
+            tracing::warn!(
+                job,
+                kind,
+                ?said,
+                "the handler ended so after its success was committed"
+            );
+            Ended { ending: Ending::Done, ..ended }
+        }
+        (Wrote::Nothing | Wrote::Checkpoint | Wrote::Success, _, _) => ended,
+    }
 }
 
 /// A run that its row still shows as running, with the counters that stand there. Where the handler
