@@ -4,8 +4,8 @@
 mod sqlite_scene;
 
 use jobs_core::store::{Filter, Inspect, Settled, Store};
-use jobs_core::{Route, State};
-use sqlite_scene::{Scene, claim, finish, register, runtime, sweep};
+use jobs_core::{Ending, Ladder, Route, Run, State, StoreErrorKind, transition};
+use sqlite_scene::{Scene, author, claim, finish, job, register, runtime, sweep};
 
 #[test]
 fn a_row_that_is_no_text_stops_no_other() {
@@ -80,5 +80,33 @@ fn a_route_of_the_table_is_the_route_of_the_library() {
                 }
             }
         }
+    });
+}
+
+#[test]
+fn a_trigger_that_ignores_writes_fails_them_alone_and_loses_no_job() {
+    runtime().block_on(async {
+        let scene = Scene::fresh().await;
+        let worker = register(&scene.store).await;
+        scene.store.enqueue(&[job("{}"), job("{}")]).await.expect("two jobs");
+        let claimed = claim(&scene.store, worker).await;
+        let mut shell = scene.shell().await;
+        let ignore = "
+            CREATE TRIGGER no_new BEFORE INSERT ON jobs_job BEGIN SELECT RAISE(IGNORE); END;
+            CREATE TRIGGER no_end BEFORE UPDATE ON jobs_job BEGIN SELECT RAISE(IGNORE); END;
+        ";
+        sqlx::raw_sql(ignore).execute(&mut shell).await.expect("triggers");
+        let error = scene.store.enqueue(&[job("{}")]).await.expect_err("it was not stored");
+        assert_eq!(error.kind(), StoreErrorKind::Corrupt, "{error}");
+        let by = author(worker);
+        let done = |job| transition(&Run::from(job), &Ending::Done, &Ladder::default(), 0);
+        let done: Vec<_> = claimed.iter().map(done).collect();
+        let error = scene.store.settle(&by, &done).await.expect_err("it was not written");
+        assert_eq!(error.kind(), StoreErrorKind::Corrupt, "{error}");
+        let gone = "DROP TRIGGER no_new; DROP TRIGGER no_end";
+        sqlx::raw_sql(gone).execute(&mut shell).await.expect("no triggers");
+        scene.store.enqueue(&[job("{}")]).await.expect("the writer goes on");
+        let settled = scene.store.settle(&by, &done).await.expect("an answer");
+        assert_eq!(settled, vec![Settled::Applied(State::Succeeded); 2]);
     });
 }
