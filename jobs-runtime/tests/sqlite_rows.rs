@@ -3,7 +3,7 @@
 
 mod sqlite_scene;
 
-use jobs_core::store::{Filter, Inspect, Settled, Store};
+use jobs_core::store::{Filter, Inspect, Settled, Store, Swept};
 use jobs_core::{Ending, Ladder, Route, Run, State, StoreErrorKind, transition};
 use sqlite_scene::{Scene, author, claim, finish, job, register, runtime, sweep};
 
@@ -108,5 +108,35 @@ fn a_trigger_that_ignores_writes_fails_them_alone_and_loses_no_job() {
         scene.store.enqueue(&[job("{}")]).await.expect("the writer goes on");
         let settled = scene.store.settle(&by, &done).await.expect("an answer");
         assert_eq!(settled, vec![Settled::Applied(State::Succeeded); 2]);
+    });
+}
+
+#[test]
+fn a_job_whose_names_are_no_text_is_ended_with_a_reason_by_a_sweep() {
+    runtime().block_on(async {
+        let scene = Scene::fresh().await;
+        let worker = register(&scene.store).await;
+        let rows = "
+            INSERT INTO jobs_job (kind, version, payload)
+                VALUES (CAST(x'746573742eff' AS TEXT), '1.0.0', '{}');
+            INSERT INTO jobs_job (kind, version, payload)
+                VALUES ('mail.send', CAST(x'ff' AS TEXT), '{}');
+            INSERT INTO jobs_job (kind, version, payload, queue)
+                VALUES ('mail.send', '1.0.0', '{}', CAST(x'00ff' AS TEXT));
+            INSERT INTO jobs_job (kind, version, payload) VALUES ('mail.send', '1.0.0', '{}');
+            INSERT INTO jobs_job (kind, version, payload) VALUES (char(65533), '1.0.0', '{}');
+        ";
+        sqlx::raw_sql(rows).execute(&mut scene.shell().await).await.expect("plain inserts");
+        assert_eq!(scene.store.sweep(&sweep(worker)).await.expect("a sweep"), Swept::default());
+        let all = scene.store.jobs(&Filter::default(), 100).await.expect("a listing");
+        let malformed = all.iter().filter(|job| {
+            job.state == State::Dead && job.error_class.as_deref() == Some("malformed_version")
+        });
+        assert_eq!(malformed.count(), 3, "{all:#?}");
+        for job in all.iter().filter(|job| job.state == State::Dead) {
+            let events = scene.store.events(job.id).await.expect("a history");
+            assert_eq!(events.len(), 1, "its history says it too");
+        }
+        assert_eq!(claim(&scene.store, worker).await.len(), 2, "the others are claimed");
     });
 }

@@ -22,6 +22,7 @@ use super::alive::{Life, LockFile, LockFiles};
 use super::error::{During, Result};
 use super::row::Columns;
 use super::settle::{Claims, settle};
+use super::unreadable::end_unreadable;
 use super::writer::Write;
 use super::{json, sql};
 
@@ -202,11 +203,12 @@ impl Write for TakeBack {
         let ending = |at: usize| {
             if told[at] { Ending::Interrupted(Interruption::GivenUp) } else { Ending::Crashed }
         };
-        let Sweep { by, draw, .. } = &self.sweep;
+        let Sweep { by, draw, limit, .. } = &self.sweep;
         let jobs = give_back(tx, now, by, &lost, ending, *draw).await?;
         let ids: Vec<i64> = jobs.iter().map(|(id, _)| id.0).collect();
         let forget = sqlx::query(sql::FORGET_ABANDONED).bind(json::rows(&ids));
         forget.execute(&mut *tx).await.during(DOING)?;
+        end_unreadable(tx, now, by, *limit).await?;
         Ok(Swept { workers, jobs })
     }
 
