@@ -38,7 +38,7 @@ where
                 Ok(Tenure::Lost | Tenure::Closed) | Err(_) => return,
             },
         };
-        let free = shared.ledger.free();
+        let free = gathered(&shared).await;
         if free == 0 {
             tokio::select! {
                 biased;
@@ -60,6 +60,21 @@ where
             }
         }
     }
+}
+
+/// How many slots are free, once runs that are about to end have ended: a claim for many slots costs
+/// little more than one for a single slot. No clock is waited for: a turn of the runtime that frees
+/// nothing more ends the wait.
+async fn gathered<S>(shared: &Shared<S>) -> usize {
+    let mut free = shared.ledger.free();
+    while 0 < free && free < shared.settings.concurrency {
+        tokio::task::yield_now().await;
+        let before = std::mem::replace(&mut free, shared.ledger.free());
+        if free <= before {
+            break;
+        }
+    }
+    free
 }
 
 struct Intake {
@@ -147,10 +162,12 @@ where
 {
     let is_ours = shared.worker() == Some(worker);
     let is_late = shared.intake_closed.is_cancelled() || !is_ours;
-    for job in jobs {
-        let kind = shared.handlers.handled(&job.kind);
-        let kind = kind.map_or_else(|| job.kind.as_str().into(), |handled| handled.kind.clone());
-        let entry = shared.ledger.begin(job.fence, kind);
+    let kind = |job: &ClaimedJob| {
+        let handled = shared.handlers.handled(&job.kind);
+        handled.map_or_else(|| job.kind.as_str().into(), |handled| handled.kind.clone())
+    };
+    let entries = shared.ledger.begin(jobs.iter().map(|job| (job.fence, kind(job))));
+    for (job, entry) in jobs.into_iter().zip(entries) {
         if is_late {
             shared.ledger.ended(job.fence);
             drop(shared.ended.send(Ended::new(&job, Ending::Unstarted, Wrote::Nothing)));

@@ -42,6 +42,27 @@ struct Book {
     strays: Vec<Fence>,
 }
 
+impl Book {
+    fn begin(&mut self, fence: Fence, kind: Arc<str>) -> Entry {
+        let entry = Entry {
+            kind,
+            signals: Arc::default(),
+            abort: CancellationToken::new(),
+            claim: fence.claim,
+            stage: Stage::Running,
+            is_cancel_told: false,
+        };
+        self.running += 1;
+        let before = self.entries.insert(fence.job, entry.clone());
+        if before.is_some_and(|before| before.stage == Stage::Running) {
+            // The store gave the job out again while this process still ran it: the older run lost
+            // its claim, and its slot is freed when it ends.
+            self.running -= 1;
+        }
+        entry
+    }
+}
+
 /// The ledger, shared by the loops of one worker.
 #[derive(Debug)]
 pub(crate) struct Ledger {
@@ -108,24 +129,10 @@ impl Ledger {
         self.changed.notified().await;
     }
 
-    pub(crate) fn begin(&self, fence: Fence, kind: Arc<str>) -> Entry {
-        let entry = Entry {
-            kind,
-            signals: Arc::default(),
-            abort: CancellationToken::new(),
-            claim: fence.claim,
-            stage: Stage::Running,
-            is_cancel_told: false,
-        };
+    /// Takes in runs that begin now.
+    pub(crate) fn begin(&self, runs: impl Iterator<Item = (Fence, Arc<str>)>) -> Vec<Entry> {
         let mut book = self.book();
-        book.running += 1;
-        let before = book.entries.insert(fence.job, entry.clone());
-        if before.is_some_and(|before| before.stage == Stage::Running) {
-            // The store gave the job out again while this process still ran it: the older run lost
-            // its claim, and its slot is freed when it ends.
-            book.running -= 1;
-        }
-        entry
+        runs.map(|(fence, kind)| book.begin(fence, kind)).collect()
     }
 
     /// The handler has really ended: its slot is free.

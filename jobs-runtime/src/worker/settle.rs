@@ -60,9 +60,27 @@ pub(super) async fn settle_loop<S>(shared: Arc<Shared<S>>, mut ended: UnboundedR
         if count == 0 {
             return;
         }
+        gather(&mut ended, &mut batch).await;
         let fences: Vec<Fence> = batch.iter().map(|ended| ended.run.fence).collect();
         settle_batch(&shared, std::mem::take(&mut batch)).await;
         shared.ledger.settled(fences.into_iter());
+    }
+}
+
+/// Takes in what else ends at about the same time: a turn of the runtime in which nothing ends is
+/// the end of it, and no clock is waited for.
+async fn gather(ended: &mut UnboundedReceiver<Ended>, batch: &mut Vec<Ended>) {
+    while batch.len() < BATCH {
+        tokio::task::yield_now().await;
+        let before = batch.len();
+        while batch.len() < BATCH
+            && let Ok(next) = ended.try_recv()
+        {
+            batch.push(next);
+        }
+        if batch.len() == before {
+            return;
+        }
     }
 }
 
@@ -145,11 +163,32 @@ async fn certain<S>(shared: &Shared<S>, batch: Vec<Ended>) -> Vec<Ended> {
         match ended.is_uncertain().then(|| rows.next()).flatten() {
             None => left.push(ended),
             Some(Row::Running(counters)) => left.push(uncommitted(ended, counters)),
-            Some(Row::Settled(state)) => told(shared, &ended, Settled::Applied(state)),
+            Some(Row::Settled(state)) => {
+                told(shared, &as_settled(ended, state), Settled::Applied(state));
+            }
             Some(Row::Taken(_) | Row::Missing) => told(shared, &ended, Settled::LeaseLost),
         }
     }
     left
+}
+
+/// A run that its row shows as settled already. Where its own transaction wrote its success, that is
+/// how it ended, whatever the handler said after the commit.
+fn as_settled(ended: Ended, state: State) -> Ended {
+    match (ended.wrote, state, &ended.ending) {
+        (Wrote::Success, State::Succeeded, Ending::Done) => ended,
+        (Wrote::Success, State::Succeeded, said) => {
+            let (job, kind) = (ended.run.fence.job.0, ended.kind.as_str());
+            tracing::warn!(
+                job,
+                kind,
+                ?said,
+                "the handler ended so after its success was committed"
+            );
+            Ended { ending: Ending::Done, ..ended }
+        }
+        (Wrote::Nothing | Wrote::Checkpoint | Wrote::Success, _, _) => ended,
+    }
 }
 
 /// A run that its row still shows as running, with the counters that stand there. Where the handler

@@ -17,13 +17,13 @@ impl PostgresStore {
     pub(super) async fn routes_of(&self, queues: &[QueueName]) -> Attempt<Vec<(QueueName, Route)>> {
         let names: Vec<&str> = queues.iter().map(QueueName::as_str).collect();
         let rows = self.lanes().one(self.statements().routes().bind(names)).await?;
-        let named: HashMap<&str, &QueueName> = queues.iter().map(|q| (q.as_str(), q)).collect();
+        let by_name: HashMap<&str, &QueueName> = queues.iter().map(|q| (q.as_str(), q)).collect();
         let mut routes = Vec::with_capacity(rows.len());
         for row in &rows {
             let mut columns = Columns::of(row);
             let queue: &str = columns.next()?;
             let route: String = columns.next()?;
-            routes.extend(named.get(queue).map(|q| ((*q).clone(), Route::from_store(route))));
+            routes.extend(by_name.get(queue).map(|q| ((*q).clone(), Route::from_store(route))));
         }
         Ok(routes)
     }

@@ -54,7 +54,12 @@ pub(super) struct Lanes {
 }
 
 enum Source {
-    Own { options: PgConnectOptions, connect_timeout: Duration, permits: Semaphore, idle: Idle },
+    Own {
+        options: Box<PgConnectOptions>,
+        connect_timeout: Duration,
+        permits: Semaphore,
+        idle: Idle,
+    },
     Borrowed(PgPool),
 }
 
@@ -79,7 +84,7 @@ impl Lanes {
         Self::new(
             options,
             Source::Own {
-                options: session(connect, options),
+                options: Box::new(session(connect, options)),
                 connect_timeout: options.connect_timeout,
                 permits: Semaphore::new(connections.min(Semaphore::MAX_PERMITS)),
                 idle: Mutex::default(),
@@ -97,7 +102,7 @@ impl Lanes {
             let mut sql = "BEGIN ISOLATION LEVEL READ COMMITTED".to_owned();
             for (name, value) in settings(options, wait) {
                 if name != "default_transaction_isolation" {
-                    sql += &format!("; SET LOCAL {name} = '{value}'");
+                    sql.extend(["; SET LOCAL ", name, " = '", value.as_str(), "'"]);
                 }
             }
             sql
@@ -136,9 +141,9 @@ impl Lanes {
             |_| true,
         );
         if is_usable {
-            lane.give_back()
+            lane.give_back();
         } else {
-            self.forget_idle()
+            self.forget_idle();
         }
         rows
     }
@@ -275,13 +280,11 @@ pub(super) async fn connect(
     longest: Duration,
 ) -> Attempt<PgConnection> {
     let connecting = PgConnection::connect_with(options);
-    match tokio::time::timeout(longest, connecting).await {
-        Ok(connection) => Ok(connection?),
-        Err(_) => {
-            let what = format!("the server did not take a connection within {longest:?}");
-            Err(Trouble::new(StoreErrorKind::Unavailable, what))
-        }
-    }
+    let Ok(connection) = tokio::time::timeout(longest, connecting).await else {
+        let what = format!("the server did not take a connection within {longest:?}");
+        return Err(Trouble::new(StoreErrorKind::Unavailable, what));
+    };
+    Ok(connection?)
 }
 
 /// The address with the settings that every connection of ours brings along.

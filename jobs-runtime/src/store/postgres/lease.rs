@@ -174,7 +174,7 @@ impl Pulse {
     async fn try_renew(&self, worker: WorkerId, phase: Phase) -> Attempt<Renewed> {
         let statement = self.store.statements().renew().bind(worker.0).bind(phase.as_str());
         let rows = self.lanes.one(statement).await?;
-        let row = rows.first().ok_or_else(|| super::migrate::missing())?;
+        let row = rows.first().ok_or_else(super::migrate::missing)?;
         let mut columns = Columns::of(row);
         let is_renewed = columns.next()?;
         let min_reader: i32 = columns.next()?;

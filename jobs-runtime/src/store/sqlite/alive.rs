@@ -55,6 +55,8 @@ impl LockFiles {
         for _ in 0..8 {
             let name = format!("{:016x}{:016x}", random.draw(), random.draw());
             let path = self.folder.join(&name);
+            // Someone may have cleared the folder away.
+            drop(fs::create_dir(&self.folder));
             let file = File::create_new(&path).map_err(|error| refused(&path, error))?;
             match file.try_lock() {
                 Ok(()) if is_at(&file, &path) => return Ok(LockFile { name, path, _locked: file }),

@@ -38,7 +38,7 @@ const REMOTE: [&str; 16] = [
 /// Where a store lives: a file whose path has no links left in it, so that every process that opens
 /// it agrees on the files beside it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct Location {
     /// The database.
     pub(super) database: PathBuf,
     /// The folder of the lock files of its workers.
@@ -67,7 +67,7 @@ pub(super) fn options(address: &str) -> Result<SqliteConnectOptions> {
 }
 
 /// Checks the file that options name, and makes the folder beside it.
-pub(super) fn place(options: &SqliteConnectOptions) -> Result<Place> {
+pub(super) fn location(options: &SqliteConnectOptions) -> Result<Location> {
     let named = options.get_filename();
     let is_memory = named.as_os_str().is_empty() || named.to_string_lossy().contains(":memory:");
     if is_memory || named.to_string_lossy().starts_with("file:") {
@@ -96,7 +96,7 @@ pub(super) fn place(options: &SqliteConnectOptions) -> Result<Place> {
             };
             Err(StoreError::new(kind, text).because(error))
         }
-        _ => Ok(Place { database, workers }),
+        _ => Ok(Location { database, workers }),
     }
 }
 

@@ -286,11 +286,12 @@ fn row(
         Claims::Advance => fence.claim.0.saturating_add(1),
     };
     let due_at = match due {
-        _ if state.is_finished() => None,
         Due::Unchanged => None,
         Due::In(wait) => Some(now.after(*wait)),
         Due::At(instant) => Some(*instant),
     };
+    // A finished job keeps the instant that it was due at.
+    let due_at = due_at.filter(|_| !state.is_finished());
     let Counters { failures, interruptions, crashes, refusals, snoozes } = *counters;
     let note = instead.error(settlement);
     (

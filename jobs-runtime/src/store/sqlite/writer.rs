@@ -223,7 +223,7 @@ impl Desk {
     /// # Errors
     /// Nothing was done, and what waits still does.
     async fn transaction(&mut self) -> Result<()> {
-        let Self { parts, connection, waiting, .. } = self;
+        let Self { parts, connection, waiting, writes, .. } = self;
         let tx = connected(connection, parts).await?;
         if let Err(error) = parts.turn.begin(tx).await {
             if error.kind() != StoreErrorKind::Busy {
@@ -232,7 +232,7 @@ impl Desk {
             return Err(error);
         }
         let mut done = Vec::new();
-        let failed = run(tx, parts.clock.as_ref(), waiting, &mut done).await;
+        let failed = run(tx, parts.clock.as_ref(), waiting, writes, &mut done).await;
         let end = if failed.is_none() { sql::COMMIT } else { sql::ROLLBACK };
         let ended = sqlx::query(end).execute(&mut *tx).await.during("ending a transaction");
         if ended.is_err() {
@@ -282,20 +282,24 @@ impl Desk {
     }
 }
 
-/// Runs writes until one fails, none is left, or the time is up.
+/// Runs writes until one fails, none is left, or the time is up. What is queued meanwhile goes with
+/// them: a settlement and the claim that it makes room for come within microseconds of each other, and
+/// the flush to disk is what either costs.
 async fn run(
     tx: &mut SqliteConnection,
     clock: &dyn Clock,
     waiting: &mut VecDeque<Box<dyn Queued>>,
+    writes: &mut mpsc::Receiver<Box<dyn Queued>>,
     done: &mut Vec<Box<dyn Queued>>,
 ) -> Option<(Box<dyn Queued>, StoreError)> {
     let begun = clock.elapsed();
-    while let Some(mut write) = waiting.pop_front() {
+    while let Some(mut write) = waiting.pop_front().or_else(|| writes.try_recv().ok()) {
         if let Err(error) = write.run(tx, clock.now()).await {
             return Some((write, error));
         }
         done.push(write);
-        if clock.elapsed().saturating_sub(begun) >= LONGEST_HOLD {
+        let is_full = done.len() >= LARGEST_BATCH;
+        if is_full || clock.elapsed().saturating_sub(begun) >= LONGEST_HOLD {
             break;
         }
     }

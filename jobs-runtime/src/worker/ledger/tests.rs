@@ -9,7 +9,8 @@ fn held(job: i64, claim: i64) -> Held {
 }
 
 fn begin(ledger: &Ledger, job: i64, claim: i64) -> Entry {
-    ledger.begin(fence(job, claim), "a.b".into())
+    let run = (fence(job, claim), "a.b".into());
+    ledger.begin(std::iter::once(run)).pop().expect("one run has one entry")
 }
 
 #[test]
