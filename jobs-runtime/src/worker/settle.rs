@@ -12,7 +12,7 @@ use std::time::Duration;
 use jobs_core::store::{Row, Settled};
 use jobs_core::{
     ClaimedJob, Counters, Ending, Failure, Fence, Ladder, Retry, Run, Settlement, State,
-    StoreError, transition,
+    StoreError, StoreErrorKind, transition,
 };
 use tokio::sync::mpsc::UnboundedReceiver;
 
@@ -89,23 +89,45 @@ async fn settle_batch<S>(shared: &Shared<S>, batch: Vec<Ended>) {
     let batch = certain(shared, batch).await;
     let settlements: Vec<Settlement> =
         batch.iter().map(|ended| settlement(shared, ended)).collect();
+    if settlements.is_empty() {
+        return;
+    }
+    match settle_patiently(shared, &settlements).await {
+        Some(Ok(answers)) => told_all(shared, &batch, &settlements, &answers),
+        Some(Err(error)) => settle_one_by_one(shared, &batch, &settlements, &error).await,
+        None => {}
+    }
+}
+
+/// Settles however often that takes, unless it is about a row that it fails; `None` when the worker
+/// is over first.
+async fn settle_patiently<S>(
+    shared: &Shared<S>,
+    settlements: &[Settlement],
+) -> Option<Result<Vec<Settled>, StoreError>> {
     let mut pause = Duration::from_millis(50);
-    while !settlements.is_empty() {
-        match shared.store().settle(&shared.author(), &settlements).await {
-            Ok(answers) => return told_all(shared, &batch, &settlements, &answers),
-            Err(error) if error.is_transient() => {
+    loop {
+        match shared.store().settle(&shared.author(), settlements).await {
+            Err(error) if is_about_no_row(&error) => {
                 log::SETTLE.write(shared.elapsed(), || {
                     let error = jobs_core::chain(&error);
-                    tracing::warn!(error, runs = batch.len(), "can't settle; trying again");
+                    tracing::warn!(error, runs = settlements.len(), "can't settle; trying again");
                 });
                 if is_over_after(shared, pause).await {
-                    return;
+                    return None;
                 }
                 pause = (pause * 2).min(LONGEST_PAUSE);
             }
-            Err(error) => return settle_one_by_one(shared, &batch, &settlements, &error).await,
+            answered => return Some(answered),
         }
     }
+}
+
+/// Whether the store as a whole is at fault: away, busy, full, or for the time of a fail-over a
+/// standby. What ended is then kept, since its runs would start again.
+fn is_about_no_row(error: &StoreError) -> bool {
+    use StoreErrorKind::{Configuration, ReadOnly, Schema};
+    error.is_transient() || matches!(error.kind(), ReadOnly | Schema | Configuration)
 }
 
 async fn settle_one_by_one<S>(
@@ -121,9 +143,10 @@ async fn settle_one_by_one<S>(
     );
     for (ended, settlement) in batch.iter().zip(settlements) {
         let one = std::slice::from_ref(settlement);
-        match shared.store().settle(&shared.author(), one).await {
-            Ok(answers) => told_all(shared, std::slice::from_ref(ended), one, &answers),
-            Err(error) => tracing::error!(
+        match settle_patiently(shared, one).await {
+            None => return,
+            Some(Ok(answers)) => told_all(shared, std::slice::from_ref(ended), one, &answers),
+            Some(Err(error)) => tracing::error!(
                 job = ended.run.fence.job.0,
                 kind = ended.kind,
                 error = jobs_core::chain(&error),
