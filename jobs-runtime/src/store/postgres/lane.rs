@@ -117,13 +117,12 @@ impl Lanes {
         &self,
         answer: impl Future<Output = Result<T, E>>,
     ) -> Attempt<T> {
-        match tokio::time::timeout(self.silence, answer).await {
-            Ok(answer) => answer.map_err(Into::into),
-            Err(_) => {
-                let what = format!("the server has not answered for {:?}", self.silence);
-                Err(Trouble::new(StoreErrorKind::Unavailable, what))
-            }
-        }
+        let silent = |_| {
+            let what = format!("the server has not answered for {:?}", self.silence);
+            Trouble::new(StoreErrorKind::Unavailable, what)
+        };
+        let answer = tokio::time::timeout(self.silence, answer).await.map_err(silent)?;
+        answer.map_err(Into::into)
     }
 
     /// One statement in a transaction of its own.
