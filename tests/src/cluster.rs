@@ -6,7 +6,7 @@
 use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, geteuid, kill_process};
@@ -112,6 +112,18 @@ impl Cluster {
         let mut promote = self.command("pg_ctl");
         promote.arg("promote").arg("--pgdata").arg(self.data());
         run(promote);
+    }
+
+    /// Runs statements by `psql`, up to the first that fails.
+    ///
+    /// # Panics
+    /// When it can't be run.
+    pub fn psql(&self, statements: &[&str]) -> Output {
+        let mut psql = self.command("psql");
+        psql.arg("--host").arg(self.folder.path());
+        psql.args(["--username=jobs", "--dbname=postgres", "--no-psqlrc", "--set=ON_ERROR_STOP=1"]);
+        psql.args(statements.iter().flat_map(|sql| ["--command", sql]));
+        psql.output().expect("psql can be run")
     }
 
     /// What the server logged so far.

@@ -5,5 +5,7 @@ mod crashes;
 mod crew;
 mod cuts;
 mod defaults;
+mod refusals;
 mod snapshots;
+mod sql;
 mod standbys;

@@ -26,8 +26,11 @@ async fn what_was_acknowledged_survives_a_fail_over_and_workers_go_on() {
     // A switch goes in this order, so that nobody writes to both.
     proxy.set(Flow::Cut);
     primary.stop_at_once();
-    standby.promote();
+    // For a moment they reach a server that takes no writes, with runs that have ended in hand.
     proxy.lead_to(&standby.socket());
+    let refused = "cannot execute UPDATE in a read-only transaction";
+    until("writes are refused", SOON, async || standby.read_log().contains(refused)).await;
+    standby.promote();
     until_succeeded(&jobs, part * 2).await;
     let acknowledged = enqueuer.stop().await;
     until_idle(&jobs).await;
