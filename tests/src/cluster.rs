@@ -14,7 +14,7 @@ use rustix::process::{Pid, Signal, geteuid, kill_process};
 use crate::until;
 
 /// How long a server may take to start.
-const START: Duration = Duration::from_secs(60);
+const START: Duration = Duration::from_mins(1);
 
 /// A server, running or not.
 #[derive(Debug)]

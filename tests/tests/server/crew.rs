@@ -8,7 +8,7 @@ use std::time::Duration;
 use jobs_runtime::prelude::*;
 use jobs_runtime::store::Filter;
 use jobs_runtime::{
-    Clock, DrainReport, ErrorKind, JobId, JobRecord, State, StoreErrorKind, SystemClock,
+    Clock, DrainReport, Enqueued, ErrorKind, JobId, JobRecord, State, StoreErrorKind, SystemClock,
 };
 use sqlx::{Connection, PgConnection};
 use tests::{Work, until};
@@ -134,8 +134,8 @@ async fn enqueue_until(jobs: Jobs, is_over: Arc<AtomicBool>) -> BTreeSet<JobId> 
             let is_read_only = error.kind() == ErrorKind::Store(StoreErrorKind::ReadOnly);
             assert!(error.is_transient() || is_read_only, "{}", jobs_runtime::chain(error));
         }
-        acknowledged.extend(many.into_iter().flatten().map(|added| added.id()));
-        acknowledged.extend(one.into_iter().map(|added| added.id()));
+        acknowledged.extend(many.into_iter().flatten().map(Enqueued::id));
+        acknowledged.extend(one.into_iter().map(Enqueued::id));
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     acknowledged

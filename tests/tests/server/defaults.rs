@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use jobs_runtime::prelude::*;
+use jobs_runtime::store::postgres::PostgresOptions;
 use jobs_runtime::{ErrorKind, StoreErrorKind, chain};
 use sqlx::{AssertSqlSafe, PgConnection};
 use tests::cluster::Cluster;
@@ -62,7 +63,7 @@ async fn no_default_isolation_of_the_database_disturbs_a_run() {
 async fn behind_a_pooler_workers_poll_and_nothing_depends_on_a_session() {
     let cluster = Cluster::start(&["log_statement = 'all'"]).await;
     let open = async || {
-        let builder = Jobs::builder().postgres(|options| options.behind_pooler());
+        let builder = Jobs::builder().postgres(PostgresOptions::behind_pooler);
         builder.open(&cluster.url()).await.unwrap()
     };
     run_a_mixed_load(open).await;
