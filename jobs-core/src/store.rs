@@ -135,6 +135,13 @@ pub trait Store: Send + Sync + fmt::Debug + 'static {
     /// workers that ended longer ago than [`WORKERS_KEPT`] and hold nothing.
     async fn prune(&self, retention: Retention, limit: u32) -> Result<u32>;
 
+    /// What outside the store has slowed it down for longer than `lasting`, in words for an
+    /// operator: what it is, what it does, and what ends it. Asked once a minute at most.
+    async fn warnings(&self, lasting: Duration) -> Result<Vec<String>> {
+        let _ = lasting;
+        Ok(Vec::new())
+    }
+
     /// A signal that something may have become ready or due.
     fn wake(&self) -> Box<dyn Wake>;
 }

@@ -12,7 +12,7 @@ use std::time::Duration;
 use jobs_core::store::{Row, Settled};
 use jobs_core::{
     Budget, ClaimedJob, Counters, Ending, Failure, Fence, Ladder, Retry, Run, Settlement, State,
-    StoreError, transition,
+    StoreError, StoreErrorKind, transition,
 };
 use tokio::sync::mpsc::UnboundedReceiver;
 
@@ -132,7 +132,7 @@ async fn settle_batch<S>(shared: &Shared<S>, mut batch: Vec<Ended>) -> Vec<Ended
             }
             Err(error) => error,
         };
-        if !error.is_transient() {
+        if !is_about_no_row(&error) {
             locked.extend(settle_one_by_one(shared, batch, &error).await);
             return locked;
         }
@@ -154,7 +154,8 @@ async fn settle_batch<S>(shared: &Shared<S>, mut batch: Vec<Ended>) -> Vec<Ended
 }
 
 /// Settles a batch that was refused as a whole row by row. A run that can't be settled as it ended
-/// is settled as a plain failure, and one that can't be settled at all is left to the sweep.
+/// is settled as a plain failure, and one that can't be settled at all is left to the sweep. Answers
+/// the runs to be tried again later.
 async fn settle_one_by_one<S>(
     shared: &Shared<S>,
     batch: Vec<Ended>,
@@ -169,10 +170,12 @@ async fn settle_one_by_one<S>(
     for ended in batch {
         match settle_one(shared, &ended).await {
             Ok(answer) => locked.extend(told_all(shared, vec![ended], &[answer])),
+            Err(error) if is_about_no_row(&error) => locked.push(ended),
             Err(error) => {
                 let plain = ended.unsettleable(&error);
                 match settle_one(shared, &plain).await {
                     Ok(answer) => locked.extend(told_all(shared, vec![plain], &[answer])),
+                    Err(error) if is_about_no_row(&error) => locked.push(ended),
                     Err(error) => tracing::error!(
                         job = plain.run.fence.job.0,
                         kind = plain.kind,
@@ -184,6 +187,13 @@ async fn settle_one_by_one<S>(
         }
     }
     locked
+}
+
+/// Whether the store as a whole is at fault: away, busy, full, or for the time of a fail-over a
+/// standby. What ended is then kept, since its runs would start again.
+fn is_about_no_row(error: &StoreError) -> bool {
+    use StoreErrorKind::{Configuration, ReadOnly, Schema};
+    error.is_transient() || matches!(error.kind(), ReadOnly | Schema | Configuration)
 }
 
 async fn settle_one<S>(shared: &Shared<S>, ended: &Ended) -> Result<Settled, StoreError> {

@@ -18,6 +18,8 @@ const PROMOTE_AT_LEAST: Duration = Duration::from_secs(5);
 const PROMOTE_LOCKED: Duration = Duration::from_millis(100);
 /// How often old jobs are looked for.
 const PRUNE_EVERY: Duration = Duration::from_mins(1);
+/// What slows the store down for less than this is nobody's business.
+const SLOW_FOR: Duration = Duration::from_mins(1);
 
 /// Makes scheduled jobs ready when they fall due. Sleeps to the next due time.
 pub(super) async fn promote_loop<S>(shared: Arc<Shared<S>>) {
@@ -92,7 +94,7 @@ async fn sweep<S>(shared: &Shared<S>, grace: Duration) -> Result<(), StoreError>
     }
 }
 
-/// Deletes finished jobs when their retention has passed.
+/// Deletes finished jobs when their retention has passed, and passes on what the store warns of.
 pub(super) async fn prune_loop<S>(shared: Arc<Shared<S>>) {
     loop {
         loop {
@@ -111,8 +113,24 @@ pub(super) async fn prune_loop<S>(shared: Arc<Shared<S>>) {
                 return;
             }
         }
+        warn(&shared).await;
         if pause(&shared, jittered(PRUNE_EVERY, shared.draw())).await {
             return;
+        }
+    }
+}
+
+/// Says what slows the store down from outside.
+async fn warn<S>(shared: &Shared<S>) {
+    match shared.store().warnings(SLOW_FOR).await {
+        Ok(warnings) => {
+            for warning in warnings {
+                log::WARNINGS.write(shared.elapsed(), || tracing::warn!("{warning}"));
+            }
+        }
+        Err(error) => {
+            let error = jobs_core::chain(&error);
+            tracing::debug!(error, "can't ask the store what slows it down");
         }
     }
 }

@@ -57,6 +57,21 @@ impl PostgresStore {
         }
         Ok(pruned)
     }
+
+    /// A snapshot that is held for long: every claim walks past what vacuum can't remove.
+    pub(super) async fn held_snapshot(&self, lasting: Duration) -> Attempt<Vec<String>> {
+        let statement = self.statements().held_snapshot().bind(micros(lasting));
+        let warning = |row: &PgRow| {
+            let mut columns = Columns::of(row);
+            let (who, held): (String, i64) = (columns.next()?, columns.next()?);
+            Ok(format!(
+                "{who}, has held a snapshot for {} s: until it ends, vacuum can't remove the rows \
+                 that runs leave behind, and claims become slower",
+                span(held).as_secs()
+            ))
+        };
+        self.lanes().one(statement).await?.iter().map(warning).collect()
+    }
 }
 
 fn counted(rows: &[PgRow]) -> Attempt<u32> {

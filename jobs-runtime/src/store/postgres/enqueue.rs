@@ -50,7 +50,8 @@ impl PostgresStore {
         let channel = self.bell().carried();
         let mut answers = Vec::new();
         for chunk in chunks {
-            answers.extend(chunk_within(lane.connection(), self, chunk, channel).await?);
+            let stored = chunk_within(lane.connection(), self, chunk, channel);
+            answers.extend(self.lanes().heard(stored).await?);
         }
         lane.commit().await?;
         Ok(answers)

@@ -33,6 +33,7 @@ mod wake;
 
 use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use jobs_core::store::{
@@ -278,6 +279,11 @@ impl Store for PostgresStore {
 
     async fn prune(&self, retention: Retention, limit: u32) -> Result<u32, StoreError> {
         self.prune_finished(retention, limit).await.map_err(|trouble| trouble.during("prune"))
+    }
+
+    async fn warnings(&self, lasting: Duration) -> Result<Vec<String>, StoreError> {
+        let held = self.held_snapshot(lasting).await;
+        held.map_err(|trouble| trouble.during("look for held snapshots"))
     }
 
     fn wake(&self) -> Box<dyn Wake> {
