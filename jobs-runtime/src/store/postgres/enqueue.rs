@@ -11,7 +11,7 @@ use sqlx::postgres::{PgConnection, PgRow};
 
 use super::PostgresStore;
 use super::error::{Attempt, Races, Trouble};
-use super::lane::Wait;
+use super::lane::{Wait, within};
 use super::row::{Columns, counter, element};
 use super::sql::{Statement, Statements};
 
@@ -50,7 +50,10 @@ impl PostgresStore {
         let channel = self.bell().carried();
         let mut answers = Vec::new();
         for chunk in chunks {
-            answers.extend(chunk_within(lane.connection(), self, chunk, channel).await?);
+            // One statement, and one for the twins.
+            let longest = lane.longest().map(|one| one.saturating_mul(2));
+            let chunk = chunk_within(lane.connection(), self, chunk, channel);
+            answers.extend(within(longest, chunk).await?);
         }
         lane.commit().await?;
         Ok(answers)

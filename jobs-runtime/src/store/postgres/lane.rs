@@ -7,6 +7,8 @@
 //!    whatever the database's defaults are.
 //! 3. Plans don't depend on statistics: sequential scans, hashes and merges are out of the
 //!    planner's choice, so a plan that was cached while a table was empty stays right.
+//! 4. A statement whose answer does not come ends too: a server that vanished without closing its
+//!    connections would else be awaited for ever. What became of the statement is then unknown.
 //!
 //! On connections of our own the settings come with the connection, and one statement is one round
 //! trip. On borrowed ones, and behind a pooler, each statement is wrapped in a transaction that
@@ -45,6 +47,9 @@ pub(super) enum Wait {
 pub(super) struct Lanes {
     source: Source,
     path: Path,
+    /// After how long without an answer a statement is given up: the server's own time-out, and as
+    /// much for the way as connecting may take.
+    longest: Duration,
     begin_brief: String,
     begin_patient: String,
 }
@@ -64,6 +69,8 @@ type Idle = Mutex<Vec<PgConnection>>;
 /// A connection in use. It goes back only when its work has ended in good order.
 pub(super) struct Lane<'a> {
     lanes: &'a Lanes,
+    /// How long an answer may take; `None`: as long as it takes.
+    longest: Option<Duration>,
     connection: Option<Connection>,
     _permit: Option<SemaphorePermit<'a>>,
 }
@@ -104,7 +111,8 @@ impl Lanes {
             sql
         };
         let (begin_brief, begin_patient) = (begin(BRIEF), begin(options.patience));
-        Self { source, path: options.path, begin_brief, begin_patient }
+        let longest = options.statement_timeout.saturating_add(options.connect_timeout);
+        Self { source, path: options.path, longest, begin_brief, begin_patient }
     }
 
     /// One statement in a transaction of its own.
@@ -136,11 +144,10 @@ impl Lanes {
             Wait::Patient => &self.begin_patient,
         };
         let mut lane = self.lane().await?;
-        let answer = lane.connection().execute(raw_sql(AssertSqlSafe(begin.as_str()))).await;
-        if let Err(error) = answer {
+        if let Err(trouble) = lane.run_all(begin).await {
             drop(lane);
             self.forget_idle();
-            return Err(error.into());
+            return Err(trouble);
         }
         Ok(lane)
     }
@@ -161,7 +168,7 @@ impl Lanes {
         match &self.source {
             Source::Borrowed(pool) => {
                 let connection = Some(Connection::Borrowed(pool.acquire().await?));
-                Ok(Lane { lanes: self, connection, _permit: None })
+                Ok(Lane { lanes: self, longest: Some(self.longest), connection, _permit: None })
             }
             Source::Own { options, connect_timeout, permits, idle } => {
                 let free = tokio::time::timeout(*connect_timeout, permits.acquire()).await;
@@ -172,7 +179,8 @@ impl Lanes {
                     None => connect(options, *connect_timeout).await?,
                 };
                 let connection = Some(Connection::Own(connection));
-                Ok(Lane { lanes: self, connection, _permit: Some(permit) })
+                let longest = Some(self.longest);
+                Ok(Lane { lanes: self, longest, connection, _permit: Some(permit) })
             }
         }
     }
@@ -189,30 +197,42 @@ impl Lane<'_> {
     /// A statement within this transaction.
     pub(super) async fn fetch(&mut self, statement: Statement) -> Attempt<Vec<PgRow>> {
         let statement = self.lanes.prepared(statement);
-        Ok(statement.fetch_all(self.connection()).await?)
+        let longest = self.longest;
+        let fetch = async { Ok(statement.fetch_all(self.connection()).await?) };
+        within(longest, fetch).await
     }
 
     /// Statements of ours without parameters.
     pub(super) async fn run_all(&mut self, sql: &str) -> Attempt<()> {
-        self.connection().execute(raw_sql(AssertSqlSafe(sql))).await?;
-        Ok(())
+        let longest = self.longest;
+        let run = async { Ok(self.connection().execute(raw_sql(AssertSqlSafe(sql))).await?) };
+        within(longest, run).await.map(drop)
+    }
+
+    /// Waits for every answer as long as it takes: for migrations, which lift the server's time-out.
+    pub(super) fn wait_for_ever(&mut self) {
+        self.longest = None;
     }
 
     /// Makes the transaction's writes everyone's.
     pub(super) async fn commit(mut self) -> Attempt<()> {
-        let committed = self.connection().execute(raw_sql("COMMIT")).await;
-        match committed {
-            Ok(_) => {
+        match self.run_all("COMMIT").await {
+            Ok(()) => {
                 self.give_back();
                 Ok(())
             }
-            Err(error) => {
+            Err(trouble) => {
                 let lanes = self.lanes;
                 drop(self);
                 lanes.forget_idle();
-                Err(error.into())
+                Err(trouble)
             }
         }
+    }
+
+    /// How long an answer may take; for work on the connection itself.
+    pub(super) fn longest(&self) -> Option<Duration> {
+        self.longest
     }
 
     /// The connection itself.
@@ -247,6 +267,22 @@ impl fmt::Debug for Lanes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Lanes").field("path", &self.path).finish_non_exhaustive()
     }
+}
+
+/// Awaits an answer for so long. After that the connection is of no use, and the statement may have
+/// been carried out or not.
+pub(super) async fn within<T>(
+    longest: Option<Duration>,
+    answer: impl Future<Output = Attempt<T>>,
+) -> Attempt<T> {
+    let Some(longest) = longest else {
+        return answer.await;
+    };
+    let answered = tokio::time::timeout(longest, answer).await;
+    answered.unwrap_or_else(|_| {
+        let what = format!("the server did not answer within {longest:?}");
+        Err(Trouble::new(StoreErrorKind::Unavailable, what))
+    })
 }
 
 /// Opens a connection.

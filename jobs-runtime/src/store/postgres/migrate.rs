@@ -88,6 +88,7 @@ fn judge(meta: Option<&Meta>) -> Attempt<Verdict> {
 
 async fn migrate(lanes: &Lanes, statements: &Statements, schema: &str) -> Attempt<StoreId> {
     let mut lane = lanes.begin(Wait::Patient).await?;
+    lane.wait_for_ever();
     lane.run_all(&format!(
         "SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = {WAIT_MS}; \
          SET LOCAL idle_in_transaction_session_timeout = 0"
