@@ -25,6 +25,7 @@ use jobs_core::StoreErrorKind;
 use sqlx::pool::PoolConnection;
 use sqlx::postgres::{PgConnectOptions, PgConnection, PgPool, PgRow, Postgres};
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection as _, Executor, raw_sql};
+use tokio::runtime;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::error::{Attempt, Trouble, is_answer};
@@ -58,13 +59,16 @@ enum Source {
     Own {
         options: Box<PgConnectOptions>,
         connect_timeout: Duration,
+        connections: usize,
         permits: Semaphore,
         idle: Idle,
     },
     Borrowed(PgPool),
 }
 
-type Idle = Mutex<Vec<PgConnection>>;
+/// Connections that wait, each with the runtime that drives it: it is of no use to another, which
+/// may outlive that one.
+type Idle = Mutex<Vec<(runtime::Id, PgConnection)>>;
 
 /// A connection in use. It goes back only when its work has ended in good order.
 pub(super) struct Lane<'a> {
@@ -76,7 +80,7 @@ pub(super) struct Lane<'a> {
 }
 
 enum Connection {
-    Own(PgConnection),
+    Own(runtime::Id, PgConnection),
     Borrowed(PoolConnection<Postgres>),
 }
 
@@ -89,6 +93,7 @@ impl Lanes {
             Source::Own {
                 options: Box::new(session(connect, options)),
                 connect_timeout: options.connect_timeout,
+                connections,
                 permits: Semaphore::new(connections.min(Semaphore::MAX_PERMITS)),
                 idle: Mutex::default(),
             },
@@ -170,15 +175,16 @@ impl Lanes {
                 let connection = Some(Connection::Borrowed(pool.acquire().await?));
                 Ok(Lane { lanes: self, longest: Some(self.longest), connection, _permit: None })
             }
-            Source::Own { options, connect_timeout, permits, idle } => {
+            Source::Own { options, connect_timeout, permits, idle, .. } => {
                 let free = tokio::time::timeout(*connect_timeout, permits.acquire()).await;
                 let permit = free.map_err(|_| no_connection_free())?.map_err(|_| closed())?;
-                let kept = idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+                let here = runtime::Handle::current().id();
+                let kept = take_of(idle, here);
                 let connection = match kept {
                     Some(connection) => connection,
                     None => connect(options, *connect_timeout).await?,
                 };
-                let connection = Some(Connection::Own(connection));
+                let connection = Some(Connection::Own(here, connection));
                 let longest = Some(self.longest);
                 Ok(Lane { lanes: self, longest, connection, _permit: Some(permit) })
             }
@@ -239,18 +245,23 @@ impl Lane<'_> {
     pub(super) fn connection(&mut self) -> &mut PgConnection {
         // Only `give_back` and `drop` take it, and both end the lane.
         match self.connection.as_mut().expect("a lane in use has its connection") {
-            Connection::Own(connection) => connection,
+            Connection::Own(_, connection) => connection,
             Connection::Borrowed(connection) => connection,
         }
     }
 
     fn give_back(mut self) {
         match (self.connection.take(), &self.lanes.source) {
-            (Some(Connection::Own(connection)), Source::Own { idle, .. }) => {
-                idle.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
+            (Some(Connection::Own(home, connection)), Source::Own { connections, idle, .. }) => {
+                let mut idle = idle.lock().unwrap_or_else(PoisonError::into_inner);
+                if idle.len() >= *connections {
+                    // Of a runtime that may have ended: the longest unused goes.
+                    idle.remove(0);
+                }
+                idle.push((home, connection));
             }
             // Dropping it returns it to its pool.
-            (Some(Connection::Borrowed(_) | Connection::Own(_)) | None, _) => {}
+            (Some(Connection::Borrowed(_) | Connection::Own(..)) | None, _) => {}
         }
     }
 }
@@ -267,6 +278,13 @@ impl fmt::Debug for Lanes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Lanes").field("path", &self.path).finish_non_exhaustive()
     }
+}
+
+/// The last used idle connection of a runtime.
+fn take_of(idle: &Idle, home: runtime::Id) -> Option<PgConnection> {
+    let mut idle = idle.lock().unwrap_or_else(PoisonError::into_inner);
+    let nth = idle.iter().rposition(|(of, _)| *of == home)?;
+    Some(idle.remove(nth).1)
 }
 
 /// Awaits an answer for so long. After that the connection is of no use, and the statement may have
