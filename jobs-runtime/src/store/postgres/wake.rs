@@ -61,10 +61,11 @@ impl Bell {
         &self.channel
     }
 
-    /// The channel that a statement is to notify itself, or nothing when the end of the window will
-    /// tell.
+    /// The channel that a statement is to notify itself, or nothing while a window runs: then the
+    /// caller rings once the change is committed, for the window may end before that.
     pub(super) fn carried(&self) -> Option<&str> {
-        self.begin_window().then(|| {
+        let begun = self.state.compare_exchange(QUIET, TOLD, Ordering::SeqCst, Ordering::SeqCst);
+        begun.is_ok().then(|| {
             self.run(self.window(Told::ByStatement));
             self.channel.as_str()
         })
