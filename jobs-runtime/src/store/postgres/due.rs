@@ -48,7 +48,7 @@ impl PostgresStore {
             .bind(micros(kept.dead))
             .bind(i64::from(limit));
         let pruned = counted(&self.lanes().one(statement).await?)?;
-        if pruned == 0 {
+        if pruned < limit {
             // Nothing old is left: time for the rest of the housekeeping.
             let workers = self.statements().prune_workers().bind(micros(WORKERS_KEPT));
             self.lanes().one(workers).await?;

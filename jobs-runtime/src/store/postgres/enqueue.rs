@@ -30,6 +30,7 @@ impl PostgresStore {
         {
             let channel = self.bell().carried();
             let rows = self.lanes().one(insert(self.statements(), chunk, channel)).await?;
+            self.ring_if(channel.is_none());
             return added(chunk.len(), &rows);
         }
         if chunks.is_empty() {
@@ -54,6 +55,7 @@ impl PostgresStore {
             answers.extend(self.lanes().heard(stored).await?);
         }
         lane.commit().await?;
+        self.ring_if(channel.is_none());
         Ok(answers)
     }
 

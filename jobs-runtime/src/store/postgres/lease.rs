@@ -119,8 +119,12 @@ impl Leave<'_> {
         let held = lane.fetch(statements.held_runs().bind(self.worker.0)).await?;
         let taken = Taken { by: self.by, ending: GIVEN_UP, draw: self.draw };
         let jobs = taken.back(&mut lane, statements, &held).await?;
+        if !jobs.is_empty() {
+            // Not by the bell: its window would run on the heartbeat's runtime, which ends now.
+            let channel = self.store.bell().channel().to_owned();
+            lane.fetch(statements.notify().bind(channel)).await?;
+        }
         lane.commit().await?;
-        self.store.ring_if(!jobs.is_empty());
         Ok(jobs.into_iter().map(|(job, _)| job).collect())
     }
 }
