@@ -174,6 +174,8 @@ pub(super) struct TakeBack {
     sweep: Sweep,
     asked_at: Duration,
     observer: Observer,
+    /// The workers whose leases stay open.
+    open: Vec<Open>,
     /// The files of dead workers, locked so that nobody else judges them meanwhile.
     files: Vec<LockFile>,
 }
@@ -181,7 +183,7 @@ pub(super) struct TakeBack {
 impl TakeBack {
     pub(super) fn new(sweep: &Sweep, observer: Observer) -> Self {
         let asked_at = observer.clock.elapsed();
-        Self { sweep: sweep.clone(), asked_at, observer, files: Vec::new() }
+        Self { sweep: sweep.clone(), asked_at, observer, open: Vec::new(), files: Vec::new() }
     }
 
     /// Whether a worker is dead, under the write lock.
@@ -230,8 +232,10 @@ impl Write for TakeBack {
         self.files.clear();
         let rows = sqlx::query(sql::OPEN_WORKERS).fetch_all(&mut *tx).await.during(DOING)?;
         let open = rows.iter().map(open).collect::<Result<Vec<_>, _>>().during(DOING)?;
+        let dead: Vec<Open>;
+        (dead, self.open) = open.into_iter().partition(|worker| self.is_dead(worker));
         let mut workers = Vec::new();
-        for worker in open.iter().filter(|worker| self.is_dead(worker)) {
+        for worker in dead {
             let end = sqlx::query(sql::TAKE_BACK).bind(worker.id.0).bind(worker.renewals);
             end.bind(now.as_micros()).execute(&mut *tx).await.during(DOING)?;
             workers.push(worker.id);
@@ -258,10 +262,9 @@ impl Write for TakeBack {
 
     fn committed(&mut self, swept: &Swept) {
         self.files.drain(..).for_each(LockFile::remove);
-        for worker in &swept.workers {
-            self.observer.files.release(*worker);
-            self.observer.renewals.forget(*worker);
-        }
+        self.observer.files.release_all_but(&self.open.iter().map(|worker| worker.id).collect());
+        self.observer.files.tidy(&self.open.drain(..).map(|worker| worker.lock_file).collect());
+        swept.workers.iter().for_each(|worker| self.observer.renewals.forget(*worker));
     }
 }
 
