@@ -142,6 +142,7 @@ fn an_observer_that_looks_rarely_still_takes_back() {
         let sweep = sweep(worker);
         for _ in 0..2 {
             assert_eq!(far.sweep(&sweep).await.expect("a sweep").workers, []);
+            assert_eq!(far.sweep(&sweep).await.expect("at once again").workers, []);
             scene.clock.advance(Duration::from_mins(10));
         }
         assert_eq!(far.sweep(&sweep).await.expect("a sweep").workers, [worker]);
