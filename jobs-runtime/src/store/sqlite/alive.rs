@@ -118,7 +118,9 @@ impl LockFiles {
     pub(super) fn release_all_but(&self, open: &HashSet<WorkerId>) {
         let ended = |worker: &WorkerId, _: &mut LockFile| !open.contains(worker);
         let ended: Vec<_> = self.held().extract_if(ended).collect();
-        ended.into_iter().for_each(|(_, file)| file.remove());
+        for (_, file) in ended {
+            file.remove();
+        }
     }
 
     /// Removes what processes left behind that ended between making a file and writing its row, or
