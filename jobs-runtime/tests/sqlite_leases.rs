@@ -142,8 +142,35 @@ fn an_observer_that_looks_rarely_still_takes_back() {
         let sweep = sweep(worker);
         for _ in 0..2 {
             assert_eq!(far.sweep(&sweep).await.expect("a sweep").workers, []);
+            assert_eq!(far.sweep(&sweep).await.expect("at once again").workers, []);
             scene.clock.advance(Duration::from_mins(10));
         }
         assert_eq!(far.sweep(&sweep).await.expect("a sweep").workers, [worker]);
+    });
+}
+
+#[test]
+fn the_lock_file_of_a_worker_that_is_open_no_more_goes_with_a_sweep() {
+    runtime().block_on(async {
+        let scene = Scene::fresh().await;
+        let far = scene.neighbour(2).await;
+        let here = register(&far).await;
+        let (taken_back, deleted) = (register(&scene.store).await, register(&scene.store).await);
+        let left = || {
+            let folder = scene.folder.path().join("jobs.db-workers");
+            std::fs::read_dir(folder).expect("a folder").count()
+        };
+        assert_eq!(left(), 4, "one each and the file of turns");
+        let mut shell = scene.shell().await;
+        let gone = sqlx::query("DELETE FROM jobs_worker WHERE id = ?1").bind(deleted.0);
+        gone.execute(&mut shell).await.expect("a person may do that");
+        let mut heartbeat = far.heartbeat().await.expect("a heartbeat");
+        far.sweep(&sweep(here)).await.expect("a sweep");
+        scene.clock.advance(Duration::from_secs(30));
+        heartbeat.renew(here, Phase::Working, Lease::LONGEST).await.expect("a renewal");
+        assert_eq!(far.sweep(&sweep(here)).await.expect("a sweep").workers, [taken_back]);
+        assert_eq!(left(), 4, "others hold them");
+        scene.store.sweep(&sweep(here)).await.expect("a sweep");
+        assert_eq!(left(), 2, "whoever held them has let go");
     });
 }

@@ -18,7 +18,7 @@ use jobs_core::{Random, StoreError, StoreErrorKind, WorkerId};
 
 use super::error::Result;
 
-/// At most this many files are looked at when a store is opened.
+/// At most this many files are looked at at a time.
 const TIDIED: usize = 10_000;
 
 /// The lock files beside a database, and those that this process holds.
@@ -113,8 +113,18 @@ impl LockFiles {
         }
     }
 
+    /// Removes the files of workers that are open no more, where this process holds them: others may
+    /// have taken them back, or deleted their rows.
+    pub(super) fn release_all_but(&self, open: &HashSet<WorkerId>) {
+        let ended = |worker: &WorkerId, _: &mut LockFile| !open.contains(worker);
+        let ended: Vec<_> = self.held().extract_if(ended).collect();
+        for (_, file) in ended {
+            file.remove();
+        }
+    }
+
     /// Removes what processes left behind that ended between making a file and writing its row, or
-    /// between taking a worker back and removing its file.
+    /// between taking a worker back and removing its file, or whose rows were deleted.
     pub(super) fn tidy(&self, open: &HashSet<String>) {
         let Ok(files) = fs::read_dir(&self.folder) else { return };
         let names = files.flatten().filter_map(|file| file.file_name().into_string().ok());

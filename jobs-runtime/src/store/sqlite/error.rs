@@ -58,6 +58,11 @@ fn judge(error: &sqlx::Error) -> (StoreErrorKind, &'static str) {
                 (Kind::Corrupt, "a row holds something that no build of ours has written")
             }
             sqlx::Error::Configuration(_) => (Kind::Configuration, "the address is not usable"),
+            sqlx::Error::PoolTimedOut => (
+                Kind::Busy,
+                "every connection of its pool was in use for too long; end transactions that were \
+                 begun, keep them short, and open fewer at a time",
+            ),
             _ => (Kind::Unavailable, "the connection broke"),
         };
     };
@@ -133,5 +138,17 @@ impl From<Shared> for StoreError {
             Some(cause) => error.because(cause),
             None => error,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pool_with_nothing_left_is_busy_and_not_broken() {
+        let error = store_error("beginning a transaction", sqlx::Error::PoolTimedOut);
+        assert_eq!(error.kind(), StoreErrorKind::Busy);
+        assert!(error.to_string().contains("end transactions"), "{error}");
     }
 }

@@ -12,6 +12,7 @@ use sqlx::sqlite::SqliteConnectOptions;
 
 use super::error::Result;
 use super::holder::beside;
+use super::turn::TURN;
 
 /// File systems that are served over a network or by a guest's host. The write-ahead log needs memory
 /// that all its users share, which these do not give (<https://sqlite.org/wal.html>), and locks that
@@ -43,6 +44,22 @@ pub(super) struct Location {
     pub(super) database: PathBuf,
     /// The folder of the lock files of its workers.
     pub(super) workers: PathBuf,
+    /// Whether that folder was made just now.
+    is_fresh: bool,
+}
+
+impl Location {
+    /// Removes a fresh folder again, after the file was found to be no database. One that others
+    /// have begun to use stays.
+    pub(super) fn leave(&self) {
+        let only_turns = |mut files: fs::ReadDir| {
+            files.all(|file| file.is_ok_and(|file| file.file_name() == TURN))
+        };
+        if self.is_fresh && fs::read_dir(&self.workers).is_ok_and(only_turns) {
+            drop(fs::remove_file(self.workers.join(TURN)));
+            drop(fs::remove_dir(&self.workers));
+        }
+    }
 }
 
 /// Reads `sqlite:jobs.db`, `sqlite://jobs.db` or a bare path.
@@ -96,7 +113,7 @@ pub(super) fn location(options: &SqliteConnectOptions) -> Result<Location> {
             };
             Err(StoreError::new(kind, text).because(error))
         }
-        _ => Ok(Location { database, workers }),
+        made => Ok(Location { database, workers, is_fresh: made.is_ok() }),
     }
 }
 

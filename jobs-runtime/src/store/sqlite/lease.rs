@@ -9,9 +9,10 @@
 //! whenever the observer got it in between. What it has seen no sign of since `t` asked for its last
 //! renewal before `t`, so by its own clock too its lease is over at `t` and a lease.
 //!
-//! An observer leaves out the time in which it waited for the lock, and what it did not see: a first
-//! gap of more than two leases between two looks, as when the host was suspended, starts the count
-//! anew, so that the others have time to renew. A second in a row is counted: it looks so rarely.
+//! An observer leaves out the time in which it waited for the lock, and what it did not see: a gap of
+//! more than two leases between two looks, as when the host was suspended, starts the count anew, so
+//! that the others have time to renew. It does so once until there is a new sign, for an observer may
+//! look that rarely always.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -53,13 +54,13 @@ struct Seen {
     /// When these signs were seen first, without the time that does not count.
     since: Duration,
     looked_at: Duration,
-    /// Whether the last look came after a long gap.
-    is_late: bool,
+    /// Whether the count was started anew after a long gap.
+    is_anew: bool,
 }
 
 impl Seen {
     const fn now(signs: Signs, elapsed: Duration) -> Self {
-        Self { signs, since: elapsed, looked_at: elapsed, is_late: false }
+        Self { signs, since: elapsed, looked_at: elapsed, is_anew: false }
     }
 }
 
@@ -75,10 +76,12 @@ impl Renewals {
         let fresh = Seen::now(signs, elapsed);
         let last = seen.entry(worker).or_insert(fresh);
         let is_late = elapsed.saturating_sub(last.looked_at) > lease.saturating_mul(2);
-        *last = if last.signs != signs || (is_late && !last.is_late) {
-            Seen { is_late, ..fresh }
+        *last = if last.signs != signs {
+            fresh
+        } else if is_late && !last.is_anew {
+            Seen { is_anew: true, ..fresh }
         } else {
-            Seen { looked_at: elapsed, is_late, ..*last }
+            Seen { looked_at: elapsed, ..*last }
         };
         elapsed.saturating_sub(last.since)
     }
@@ -174,6 +177,8 @@ pub(super) struct TakeBack {
     sweep: Sweep,
     asked_at: Duration,
     observer: Observer,
+    /// The workers whose leases stay open.
+    open: Vec<Open>,
     /// The files of dead workers, locked so that nobody else judges them meanwhile.
     files: Vec<LockFile>,
 }
@@ -181,7 +186,7 @@ pub(super) struct TakeBack {
 impl TakeBack {
     pub(super) fn new(sweep: &Sweep, observer: Observer) -> Self {
         let asked_at = observer.clock.elapsed();
-        Self { sweep: sweep.clone(), asked_at, observer, files: Vec::new() }
+        Self { sweep: sweep.clone(), asked_at, observer, open: Vec::new(), files: Vec::new() }
     }
 
     /// Whether a worker is dead, under the write lock.
@@ -230,8 +235,10 @@ impl Write for TakeBack {
         self.files.clear();
         let rows = sqlx::query(sql::OPEN_WORKERS).fetch_all(&mut *tx).await.during(DOING)?;
         let open = rows.iter().map(open).collect::<Result<Vec<_>, _>>().during(DOING)?;
+        let dead: Vec<Open>;
+        (dead, self.open) = open.into_iter().partition(|worker| self.is_dead(worker));
         let mut workers = Vec::new();
-        for worker in open.iter().filter(|worker| self.is_dead(worker)) {
+        for worker in dead {
             let end = sqlx::query(sql::TAKE_BACK).bind(worker.id.0).bind(worker.renewals);
             end.bind(now.as_micros()).execute(&mut *tx).await.during(DOING)?;
             workers.push(worker.id);
@@ -258,10 +265,9 @@ impl Write for TakeBack {
 
     fn committed(&mut self, swept: &Swept) {
         self.files.drain(..).for_each(LockFile::remove);
-        for worker in &swept.workers {
-            self.observer.files.release(*worker);
-            self.observer.renewals.forget(*worker);
-        }
+        self.observer.files.release_all_but(&self.open.iter().map(|worker| worker.id).collect());
+        self.observer.files.tidy(&self.open.drain(..).map(|worker| worker.lock_file).collect());
+        swept.workers.iter().for_each(|worker| self.observer.renewals.forget(*worker));
     }
 }
 

@@ -54,7 +54,9 @@ use jobs_core::store::{
     Author, CheckpointSave, Claim, Claimed, Enqueued, Heartbeat, NewWorker, Promoted, Retention,
     Row, Settled, Standing, Store, Sweep, Swept, Wake,
 };
-use jobs_core::{Clock, Fence, NewJob, QueueName, Random, Route, Settlement, StoreId, WorkerId};
+use jobs_core::{
+    Clock, Fence, NewJob, QueueName, Random, Route, Settlement, StoreError, StoreId, WorkerId,
+};
 use sqlx::SqlitePool;
 use sqlx::sqlite::SqliteConnectOptions;
 
@@ -128,9 +130,13 @@ impl SqliteStore {
         let turn =
             || Turn::open(&location.workers, &location.database, Arc::clone(&options.random));
         let opening = turn()?;
-        let mut first = connect.writing(&opening).await?;
         let now = options.clock.now();
-        let id = migrate::migrate(&mut first, &opening, now, options.random.as_ref()).await?;
+        let opened = async {
+            let mut first = connect.writing(&opening).await?;
+            let id = migrate::migrate(&mut first, &opening, now, options.random.as_ref()).await?;
+            Ok((id, first))
+        };
+        let (id, mut first) = opened.await.inspect_err(|_: &StoreError| location.leave())?;
         let observer = Observer {
             files: Arc::new(LockFiles::new(location.workers.clone())),
             renewals: Arc::new(Renewals::default()),
@@ -184,7 +190,7 @@ impl SqliteStore {
     }
 
     fn turn(&self) -> Result<Turn> {
-        let Location { workers, database } = &self.inner.location;
+        let Location { workers, database, .. } = &self.inner.location;
         Turn::open(workers, database, Arc::clone(self.random()))
     }
 }

@@ -32,6 +32,9 @@ pub(super) const LONGEST_WAIT: Duration = Duration::from_secs(30);
 /// is to end it may be waiting for this very write.
 pub(super) const LONGEST_OWN_WAIT: Duration = Duration::from_secs(5);
 
+/// The name of the file that shows who waits.
+pub(super) const TURN: &str = "turn";
+
 const FIRST_RETRY_US: u64 = 500;
 const RETRY_SPREAD_US: u64 = 2_000;
 const GIVE_WAY_US: u64 = 3_000;
@@ -48,7 +51,7 @@ impl Turn {
     /// # Errors
     /// Where the folder takes no files.
     pub(super) fn open(folder: &Path, database: &Path, random: Arc<dyn Random>) -> Result<Self> {
-        let path = folder.join("turn");
+        let path = folder.join(TURN);
         // Someone may have cleared the folder away.
         drop(std::fs::create_dir(folder));
         let file = File::options().create(true).truncate(false).write(true).open(&path);
