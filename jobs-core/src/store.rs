@@ -408,6 +408,8 @@ pub enum Settled {
     Applied(State),
     /// The fence did not hold: another has the job, or it has ended. Nothing was written.
     LeaseLost,
+    /// Another transaction holds the job's row. Nothing was written; settle it again later.
+    Locked,
 }
 
 /// A checkpoint to be saved.
@@ -447,6 +449,8 @@ pub enum Row {
     Taken(ClaimNumber),
     /// No such job, or one that never had this claim.
     Missing,
+    /// Another transaction holds the job's row for longer than a read waits; ask again later.
+    Locked,
 }
 
 /// What a promotion did.

@@ -5,12 +5,14 @@ mod sqlite_scene;
 
 use std::future::Future;
 use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use jobs_core::store::{Enqueued, Filter, Inspect, Phase, Retention, Store};
-use jobs_core::{Random, SeededRandom, StoreErrorKind, below};
-use jobs_runtime::store::sqlite::SqliteStore;
+use jobs_core::{Clock, ManualClock, Random, SeededRandom, StoreErrorKind, Timestamp, below};
+use jobs_runtime::store::sqlite::{SqliteOptions, SqliteStore};
 use sqlite_scene::{Scene, claim, finish, job, options, register, runtime, shell};
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePoolOptions};
 
@@ -151,5 +153,46 @@ fn the_log_is_cut_as_soon_as_a_reader_that_pinned_it_has_left() {
         write().await;
         write().await;
         assert!(size() <= LIMIT, "the log has {} bytes", size());
+    });
+}
+
+/// A clock that panics when it is told to.
+#[derive(Debug)]
+struct Flawed {
+    clock: Arc<ManualClock>,
+    panics: AtomicBool,
+}
+
+impl Clock for Flawed {
+    fn now(&self) -> Timestamp {
+        assert!(!self.panics.swap(false, Ordering::SeqCst), "this clock is broken");
+        self.clock.now()
+    }
+
+    fn elapsed(&self) -> Duration {
+        self.clock.elapsed()
+    }
+}
+
+#[test]
+fn a_panic_inside_a_write_fails_that_write_alone() {
+    runtime().block_on(async {
+        let scene = Scene::fresh().await;
+        let clock = Flawed { clock: scene.clock.clone(), panics: AtomicBool::new(false) };
+        let clock = Arc::new(clock);
+        let options = SqliteOptions::new(clock.clone(), Arc::new(SeededRandom::new(3)));
+        let path = scene.database().to_string_lossy().into_owned();
+        let store = SqliteStore::open(&path, options).await.expect("a store");
+        let one = [job("{}")];
+        for _ in 0..3 {
+            clock.panics.store(true, Ordering::SeqCst);
+            // Polled together, so that they share a transaction.
+            let (first, second) = tokio::join!(store.enqueue(&one), store.enqueue(&one));
+            let error = first.expect_err("it met the panic");
+            assert_eq!(error.kind(), StoreErrorKind::Corrupt, "{error}");
+            assert!(error.to_string().contains("this clock is broken"), "{error}");
+            second.expect("the others go on");
+        }
+        assert_eq!(store.jobs(&Filter::default(), 100).await.expect("a listing").len(), 3);
     });
 }

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use jobs_core::store::{Phase, Store};
-use jobs_core::{Clock, Lease, ManualClock, SeededRandom, Timestamp};
+use jobs_core::store::{Phase, Renewed, Store};
+use jobs_core::{Clock, Lease, ManualClock, SeededRandom, StoreErrorKind, Timestamp};
 use jobs_runtime::store::sqlite::{SqliteOptions, SqliteStore};
 use sqlite_scene::{Scene, register, runtime, sweep};
 
@@ -85,5 +85,65 @@ fn a_cleared_folder_of_lock_files_frees_no_living_worker() {
         let tx = SqliteStore::begin(&far).await.expect("a transaction");
         tx.rollback().await.expect("its end");
         assert_eq!(scene.store.sweep(&sweep(another)).await.expect("a sweep").workers, []);
+    });
+}
+
+#[test]
+fn an_undecided_renewal_is_seen_by_every_observer() {
+    runtime().block_on(async {
+        let scene = Scene::fresh().await;
+        let worker = register(&scene.store).await;
+        let mut heartbeat = scene.store.heartbeat().await.expect("a heartbeat");
+        let far = scene.neighbour(2).await;
+        let sweep = sweep(worker);
+        let mut shell = scene.shell().await;
+        let mut renew = async || {
+            // Someone holds the lock whenever the worker asks, and never when the observer does.
+            sqlx::query("BEGIN IMMEDIATE").execute(&mut shell).await.expect("the lock");
+            let renewed = heartbeat.renew(worker, Phase::Working, Duration::from_millis(5)).await;
+            sqlx::query("ROLLBACK").execute(&mut shell).await.expect("the lock is free");
+            renewed
+        };
+        for _ in 0..8 {
+            assert_eq!(far.sweep(&sweep).await.expect("a sweep").workers, []);
+            scene.clock.advance(Duration::from_secs(10));
+            assert_eq!(renew().await.expect("an answer"), Renewed::Undecided);
+        }
+        let folder = scene.folder.path().join("jobs.db-workers");
+        std::fs::remove_dir_all(&folder).expect("someone cleans up");
+        let error = renew().await.expect_err("nobody could see it, so it does not count");
+        assert_eq!(error.kind(), StoreErrorKind::Busy);
+    });
+}
+
+#[test]
+fn an_observer_that_slept_starts_counting_anew() {
+    runtime().block_on(async {
+        let scene = Scene::fresh().await;
+        let worker = register(&scene.store).await;
+        let far = scene.neighbour(2).await;
+        let sweep = sweep(worker);
+        assert_eq!(far.sweep(&sweep).await.expect("a sweep").workers, [], "seen once");
+        scene.clock.advance(Duration::from_mins(10));
+        assert_eq!(far.sweep(&sweep).await.expect("a sweep").workers, [], "it slept");
+        scene.clock.advance(Duration::from_secs(29));
+        assert_eq!(far.sweep(&sweep).await.expect("a sweep").workers, []);
+        scene.clock.advance(Duration::from_secs(1));
+        assert_eq!(far.sweep(&sweep).await.expect("a sweep").workers, [worker]);
+    });
+}
+
+#[test]
+fn an_observer_that_looks_rarely_still_takes_back() {
+    runtime().block_on(async {
+        let scene = Scene::fresh().await;
+        let worker = register(&scene.store).await;
+        let far = scene.neighbour(2).await;
+        let sweep = sweep(worker);
+        for _ in 0..2 {
+            assert_eq!(far.sweep(&sweep).await.expect("a sweep").workers, []);
+            scene.clock.advance(Duration::from_mins(10));
+        }
+        assert_eq!(far.sweep(&sweep).await.expect("a sweep").workers, [worker]);
     });
 }

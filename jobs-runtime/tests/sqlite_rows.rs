@@ -3,9 +3,9 @@
 
 mod sqlite_scene;
 
-use jobs_core::store::{Filter, Inspect, Settled, Store};
-use jobs_core::{Route, State};
-use sqlite_scene::{Scene, claim, finish, register, runtime, sweep};
+use jobs_core::store::{Filter, Inspect, Settled, Store, Swept};
+use jobs_core::{Ending, Ladder, Route, Run, State, StoreErrorKind, transition};
+use sqlite_scene::{Scene, author, claim, finish, job, register, runtime, sweep};
 
 #[test]
 fn a_row_that_is_no_text_stops_no_other() {
@@ -80,5 +80,63 @@ fn a_route_of_the_table_is_the_route_of_the_library() {
                 }
             }
         }
+    });
+}
+
+#[test]
+fn a_trigger_that_ignores_writes_fails_them_alone_and_loses_no_job() {
+    runtime().block_on(async {
+        let scene = Scene::fresh().await;
+        let worker = register(&scene.store).await;
+        scene.store.enqueue(&[job("{}"), job("{}")]).await.expect("two jobs");
+        let claimed = claim(&scene.store, worker).await;
+        let mut shell = scene.shell().await;
+        let ignore = "
+            CREATE TRIGGER no_new BEFORE INSERT ON jobs_job BEGIN SELECT RAISE(IGNORE); END;
+            CREATE TRIGGER no_end BEFORE UPDATE ON jobs_job BEGIN SELECT RAISE(IGNORE); END;
+        ";
+        sqlx::raw_sql(ignore).execute(&mut shell).await.expect("triggers");
+        let error = scene.store.enqueue(&[job("{}")]).await.expect_err("it was not stored");
+        assert_eq!(error.kind(), StoreErrorKind::Corrupt, "{error}");
+        let by = author(worker);
+        let done = |job| transition(&Run::from(job), &Ending::Done, &Ladder::default(), 0);
+        let done: Vec<_> = claimed.iter().map(done).collect();
+        let error = scene.store.settle(&by, &done).await.expect_err("it was not written");
+        assert_eq!(error.kind(), StoreErrorKind::Corrupt, "{error}");
+        let gone = "DROP TRIGGER no_new; DROP TRIGGER no_end";
+        sqlx::raw_sql(gone).execute(&mut shell).await.expect("no triggers");
+        scene.store.enqueue(&[job("{}")]).await.expect("the writer goes on");
+        let settled = scene.store.settle(&by, &done).await.expect("an answer");
+        assert_eq!(settled, vec![Settled::Applied(State::Succeeded); 2]);
+    });
+}
+
+#[test]
+fn a_job_whose_names_are_no_text_is_ended_with_a_reason_by_a_sweep() {
+    runtime().block_on(async {
+        let scene = Scene::fresh().await;
+        let worker = register(&scene.store).await;
+        let rows = "
+            INSERT INTO jobs_job (kind, version, payload)
+                VALUES (CAST(x'746573742eff' AS TEXT), '1.0.0', '{}');
+            INSERT INTO jobs_job (kind, version, payload)
+                VALUES ('mail.send', CAST(x'ff' AS TEXT), '{}');
+            INSERT INTO jobs_job (kind, version, payload, queue)
+                VALUES ('mail.send', '1.0.0', '{}', CAST(x'00ff' AS TEXT));
+            INSERT INTO jobs_job (kind, version, payload) VALUES ('mail.send', '1.0.0', '{}');
+            INSERT INTO jobs_job (kind, version, payload) VALUES (char(65533), '1.0.0', '{}');
+        ";
+        sqlx::raw_sql(rows).execute(&mut scene.shell().await).await.expect("plain inserts");
+        assert_eq!(scene.store.sweep(&sweep(worker)).await.expect("a sweep"), Swept::default());
+        let all = scene.store.jobs(&Filter::default(), 100).await.expect("a listing");
+        let malformed = all.iter().filter(|job| {
+            job.state == State::Dead && job.error_class.as_deref() == Some("malformed_version")
+        });
+        assert_eq!(malformed.count(), 3, "{all:#?}");
+        for job in all.iter().filter(|job| job.state == State::Dead) {
+            let events = scene.store.events(job.id).await.expect("a history");
+            assert_eq!(events.len(), 1, "its history says it too");
+        }
+        assert_eq!(claim(&scene.store, worker).await.len(), 2, "the others are claimed");
     });
 }

@@ -10,7 +10,7 @@ use tests::{Stay, Staying, ledger, until};
 
 use crate::{BINARY, MakeSetup};
 
-const GRACE: Duration = Duration::from_secs(3);
+const GRACE: Duration = Duration::from_secs(5);
 
 /// Stops a process while a handler of a kind stays, and answers how it ended, after how long, and
 /// the job once it is ready again.

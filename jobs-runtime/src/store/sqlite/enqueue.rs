@@ -7,7 +7,7 @@ use jobs_core::store::Enqueued;
 use jobs_core::{Due, JobId, NewJob, State, StoreError, StoreErrorKind, Timestamp};
 use sqlx::SqliteConnection;
 
-use super::error::{During, Result};
+use super::error::{During, Result, not_written};
 use super::row::Columns;
 use super::writer::Write;
 use super::{json, sql};
@@ -126,11 +126,9 @@ async fn insert(
     let insert = sqlx::query(sql::ENQUEUE).bind(json::rows(&rows)).bind(now.as_micros());
     let inserted = insert.execute(tx).await.during("enqueueing jobs")?;
     let count = i64::try_from(jobs.len()).unwrap_or(i64::MAX);
-    assert_eq!(
-        inserted.rows_affected(),
-        count.unsigned_abs(),
-        "an insert stores every row that it is given"
-    );
+    if inserted.rows_affected() != count.unsigned_abs() {
+        return Err(not_written("enqueueing jobs"));
+    }
     // One statement under the write lock: nobody else takes a number in between.
     let last = inserted.last_insert_rowid();
     Ok(last - count + 1..=last)

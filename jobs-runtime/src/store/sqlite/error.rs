@@ -1,5 +1,7 @@
 //! What SQLite says, as kinds that tell a caller what to do.
 
+use std::any::Any;
+
 use jobs_core::{StoreError, StoreErrorKind};
 
 pub(super) type Result<T, E = StoreError> = std::result::Result<T, E>;
@@ -87,6 +89,26 @@ fn judge(error: &sqlx::Error) -> (StoreErrorKind, &'static str) {
         code::CONSTRAINT => (Kind::Invalid, "the schema refuses a value"),
         _ => (Kind::Corrupt, "SQLite refused a statement"),
     }
+}
+
+/// A statement that wrote fewer rows than it was given, although all of them could be written.
+pub(super) fn not_written(doing: &str) -> StoreError {
+    let text = format!(
+        "failed while {doing}: rows were passed over in silence; look for triggers on the `jobs_` \
+         tables that ignore writes, and remove them"
+    );
+    StoreError::new(StoreErrorKind::Corrupt, text)
+}
+
+/// A write that panicked: a fault of ours, or of what was read.
+pub(super) fn panicked(panic: &(dyn Any + Send)) -> StoreError {
+    let said = panic.downcast_ref::<&str>().copied();
+    let said = said.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    let text = format!(
+        "a write panicked and was undone: {}; please report it",
+        said.unwrap_or("it left no text")
+    );
+    StoreError::new(StoreErrorKind::Corrupt, text)
 }
 
 /// An error that many calls share, since they were part of one transaction.

@@ -39,6 +39,7 @@ mod settle;
 mod sql;
 mod transaction;
 mod turn;
+mod unreadable;
 mod wake;
 mod wal;
 mod writer;
@@ -230,7 +231,9 @@ impl Store for SqliteStore {
         let mut routes = BTreeSet::new();
         for row in rows.during(DOING)? {
             let mut columns = Columns::new(&row);
-            let (queue, route) = (columns.text().during(DOING)?, columns.text().during(DOING)?);
+            let (queue, route) = (columns.text().during(DOING)?, columns.bytes().during(DOING)?);
+            // What is no text can't be asked for again; a sweep ends its jobs.
+            let Ok(route) = std::str::from_utf8(route) else { continue };
             if let Some(queue) = queues.iter().find(|name| name.as_str() == queue) {
                 routes.insert((queue.clone(), Route::from_store(route)));
             }

@@ -15,7 +15,7 @@ use sqlx::SqliteConnection;
 use sqlx::sqlite::SqliteRow;
 
 use super::checkpoint::standings;
-use super::error::{During, Result};
+use super::error::{During, Result, not_written};
 use super::event::{self, Line};
 use super::row::Columns;
 use super::writer::Write;
@@ -55,7 +55,7 @@ impl Write for Settle {
     fn wakes(&self, answer: &Vec<Settled>) -> bool {
         answer.iter().any(|settled| match settled {
             Settled::Applied(state) => state.is_waiting(),
-            Settled::LeaseLost => false,
+            Settled::LeaseLost | Settled::Locked => false,
         })
     }
 }
@@ -113,9 +113,8 @@ async fn done(
     }
     // In order of id the pages of the table are each visited once.
     clean.sort_unstable_by_key(|(_, fence)| fence.job);
-    if clean.len() == 1 {
-        let written = write_done(tx, now, &clean).await?;
-        return Ok(clean.iter().map(|(element, _)| *element).take(written).collect());
+    if clean.len() == 1 && write_done(tx, now, &clean).await? == 1 {
+        return Ok(vec![clean[0].0]);
     }
     sqlx::query(sql::SAVEPOINT).execute(&mut *tx).await.during(DOING)?;
     if write_done(tx, now, &clean).await? < clean.len() {
@@ -123,7 +122,9 @@ async fn done(
         let fences: Vec<Fence> = clean.iter().map(|(_, fence)| *fence).collect();
         let mut standings = standings(&mut *tx, &fences).await?.into_iter();
         clean.retain(|_| standings.next() != Some(Standing::Lost));
-        write_done(tx, now, &clean).await?;
+        if write_done(tx, now, &clean).await? < clean.len() {
+            return Err(not_written(DOING));
+        }
     } else {
         sqlx::query(sql::RELEASE).execute(&mut *tx).await.during(DOING)?;
     }
@@ -312,11 +313,10 @@ async fn write(tx: &mut SqliteConnection, rows: &[Written]) -> Result<()> {
     }
     let written =
         sqlx::query(sql::SETTLE).bind(json::rows(rows)).execute(tx).await.during(DOING)?;
-    assert_eq!(
-        usize::try_from(written.rows_affected()).ok(),
-        Some(rows.len()),
-        "a fence that held under the write lock still holds"
-    );
+    // A fence that held under the write lock still holds.
+    if usize::try_from(written.rows_affected()).ok() != Some(rows.len()) {
+        return Err(not_written(DOING));
+    }
     Ok(())
 }
 

@@ -4,13 +4,15 @@
 //!    here, where nobody's cancellation reaches it.
 //! 2. A write that fails is answered alone; the others of its transaction are run again without it.
 //! 3. The write lock is held for at most [`LONGEST_HOLD`] and whoever waits for it gets a turn.
-//! 4. What was queued when the last handle of the store is dropped is still done.
+//! 4. A write that panics is one that failed: the others go on, on a new connection.
+//! 5. What was queued when the last handle of the store is dropped is still done.
 //!
 //! Why no savepoints: a statement that fails undoes itself, but SQLite ends the whole transaction for
 //! some errors, so running the others again must work anyhow. It is then all that is needed, and the
 //! path on which nothing fails has no extra statements.
 
 use std::collections::VecDeque;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,7 +24,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
 use super::connect::Connect;
-use super::error::{During, Result, Shared};
+use super::error::{During, Result, Shared, panicked};
 use super::sql;
 use super::turn::Turn;
 use super::wake::{Bell, POLL};
@@ -244,8 +246,12 @@ impl Desk {
                 self.answer(done);
                 self.check_size().await;
             }
-            (Some((write, error)), _) => {
-                write.answer(Err(error));
+            (Some((write, failure)), _) => {
+                if matches!(failure, Failure::Panic(_)) {
+                    // It may have been left in the middle of anything.
+                    *connection = None;
+                }
+                write.answer(Err(failure.into()));
                 done.into_iter().rev().for_each(|write| waiting.push_front(write));
             }
             (None, Err(error)) => {
@@ -282,6 +288,20 @@ impl Desk {
     }
 }
 
+/// How a write failed.
+enum Failure {
+    Error(StoreError),
+    Panic(StoreError),
+}
+
+impl From<Failure> for StoreError {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Error(error) | Failure::Panic(error) => error,
+        }
+    }
+}
+
 /// Runs writes until one fails, none is left, or the time is up. What is queued meanwhile goes with
 /// them: a settlement and the claim that it makes room for come within microseconds of each other, and
 /// the flush to disk is what either costs.
@@ -291,11 +311,15 @@ async fn run(
     waiting: &mut VecDeque<Box<dyn Queued>>,
     writes: &mut mpsc::Receiver<Box<dyn Queued>>,
     done: &mut Vec<Box<dyn Queued>>,
-) -> Option<(Box<dyn Queued>, StoreError)> {
+) -> Option<(Box<dyn Queued>, Failure)> {
     let begun = clock.elapsed();
     while let Some(mut write) = waiting.pop_front().or_else(|| writes.try_recv().ok()) {
-        if let Err(error) = write.run(tx, clock.now()).await {
-            return Some((write, error));
+        // What a write has changed of itself is not used again after a panic: it is only answered.
+        let ran = AssertUnwindSafe(async { write.run(tx, clock.now()).await });
+        match ran.catch_unwind().await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => return Some((write, Failure::Error(error))),
+            Err(panic) => return Some((write, Failure::Panic(panicked(panic.as_ref())))),
         }
         done.push(write);
         let is_full = done.len() >= LARGEST_BATCH;
