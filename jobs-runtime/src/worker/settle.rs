@@ -167,10 +167,16 @@ async fn settle_one_by_one<S>(
         "a batch of settlements was refused; settling one by one"
     );
     let mut locked = Vec::new();
-    for ended in batch {
+    for mut ended in batch {
         match settle_one(shared, &ended).await {
             Ok(answer) => locked.extend(told_all(shared, vec![ended], &[answer])),
-            Err(error) if is_about_no_row(&error) => locked.push(ended),
+            // No row's fault after all: it is tried again with those that others hold.
+            Err(error) if is_about_no_row(&error) => {
+                if error.is_ambiguous() {
+                    ended.wrote = ended.wrote.max(Wrote::Checkpoint);
+                }
+                locked.push(ended);
+            }
             Err(error) => {
                 let plain = ended.unsettleable(&error);
                 match settle_one(shared, &plain).await {

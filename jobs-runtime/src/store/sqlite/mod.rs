@@ -103,6 +103,11 @@ struct Inner {
 }
 
 impl SqliteStore {
+    /// The SQL that makes the schema from nothing: what opening runs.
+    pub fn migration_sql() -> String {
+        migrate::whole_sql()
+    }
+
     /// Opens a file such as `sqlite://jobs.db` or a path to one, and makes it if it is missing. Its
     /// schema is brought to this build's, in one transaction, by whichever process comes first.
     ///
