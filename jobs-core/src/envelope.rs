@@ -79,8 +79,8 @@ impl NewJob {
 }
 
 fn encode<T: Versioned>(value: &T, kind: &str, max_bytes: usize) -> Result<String, EnvelopeError> {
-    let payload = codec::encode(value)
-        .map_err(|error| EnvelopeError::Encode { kind: kind.to_owned(), error })?;
+    let payload =
+        value.encode().map_err(|error| EnvelopeError::Encode { kind: kind.to_owned(), error })?;
     if payload.len() > max_bytes {
         return Err(EnvelopeError::TooLarge {
             kind: kind.to_owned(),

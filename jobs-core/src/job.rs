@@ -5,17 +5,21 @@
 
 use std::time::Duration;
 
-use serde::{Serialize, de::DeserializeOwned};
+use serde::de::DeserializeOwned;
 
+use crate::codec::EncodeError;
 use crate::version::{Line, MinReader, Version};
 
 /// A serialised shape with a version: a payload or a checkpoint.
+///
+/// It encodes and decodes itself instead of asking for serde's traits: the derive calls those where
+/// rustc answers a missing one in a few lines about the type, not with a list of other types.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has no payload version",
     label = "this type is not a job, a past job or a checkpoint",
     note = "add `#[derive(Job)]`, `#[derive(PastJob)]` or `#[derive(Checkpoint)]` to `{Self}`"
 )]
-pub trait Versioned: Serialize + DeserializeOwned + Send + Sized + 'static {
+pub trait Versioned: Send + Sized + 'static {
     /// The version that this shape is written as.
     const VERSION: Version;
     /// The oldest reader that this shape is vouched for; its own version unless `readable_by` says
@@ -25,11 +29,18 @@ pub trait Versioned: Serialize + DeserializeOwned + Send + Sized + 'static {
     /// The lines that this type reads: its own and those of its `previous` chain, oldest first.
     fn lines() -> Vec<Line>;
 
+    /// Writes the shape as the text that is stored.
+    ///
+    /// # Errors
+    /// [`EncodeError`] names the field that can't be kept.
+    fn encode(&self) -> Result<String, EncodeError>;
+
     /// Reads a text that was written under `major`, through the `previous` chain when that is an
     /// older one.
     ///
     /// # Errors
-    /// [`DecodeError`] says whether the text does not decode or an upcast refused it.
+    /// [`DecodeError`] says whether the text does not decode, an upcast refused it, or no line is of
+    /// this major.
     fn decode(major: u32, text: &str) -> Result<Self, DecodeError>;
 }
 
@@ -116,7 +127,7 @@ impl Policy {
 }
 
 /// The checkpoint of a job that saves none. It can't be made.
-#[derive(Debug, Clone, Copy, Serialize, serde::Deserialize)]
+#[derive(Debug, Clone, Copy, serde::Deserialize)]
 pub enum NoCheckpoint {}
 
 impl Versioned for NoCheckpoint {
@@ -127,11 +138,16 @@ impl Versioned for NoCheckpoint {
         vec![Line { major: 1, minor: 0 }]
     }
 
+    fn encode(&self) -> Result<String, EncodeError> {
+        match *self {}
+    }
+
     fn decode(_major: u32, text: &str) -> Result<Self, DecodeError> {
         DecodeError::from_json(text)
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl Checkpoint for NoCheckpoint {}
 
 /// Why a stored text did not become a value.
@@ -142,6 +158,11 @@ pub enum DecodeError {
     Malformed(serde_json::Error),
     /// The text decoded as an older shape, whose conversion into the next one failed.
     Upcast(String),
+    /// The shape has no line of this major, and a reader never guesses.
+    NoLine {
+        /// The major that the text was written under.
+        major: u32,
+    },
 }
 
 impl DecodeError {
@@ -159,6 +180,7 @@ impl std::fmt::Display for DecodeError {
         match self {
             Self::Malformed(_) => f.write_str("the stored text does not decode"),
             Self::Upcast(reason) => write!(f, "the upcast failed: {reason}"),
+            Self::NoLine { major } => write!(f, "no line of the shape reads major {major}"),
         }
     }
 }
@@ -167,7 +189,7 @@ impl std::error::Error for DecodeError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Malformed(error) => Some(error),
-            Self::Upcast(_) => None,
+            Self::Upcast(_) | Self::NoLine { .. } => None,
         }
     }
 }

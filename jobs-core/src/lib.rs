@@ -6,11 +6,15 @@
 //! The rules are pure functions: [`judge`] decides what a build may read, [`transition`] what
 //! follows from how a run ended. The [`store`] contract says what a store must keep.
 
+// The derives write `::jobs_core::…`, also inside this crate and its tests.
+extern crate self as jobs_core;
+
 #[doc(hidden)]
 #[path = "private.rs"]
 pub mod __private;
 mod clock;
 mod codec;
+pub mod drain;
 mod envelope;
 mod error;
 mod id;

@@ -194,3 +194,10 @@ impl Default for QueueName {
         Self(Self::DEFAULT.into())
     }
 }
+
+impl Default for BuildId {
+    /// `unlabelled`: the application did not say.
+    fn default() -> Self {
+        Self("unlabelled".into())
+    }
+}

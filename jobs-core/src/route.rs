@@ -76,8 +76,9 @@ impl Route {
         let newest = lines.last().expect("a kind that is read has at least one line");
         match lines.iter().find(|line| line.major == min_reader.major) {
             Some(line) if min_reader.minor > line.minor => RouteVerdict::Foreign(Refusal::Newer),
+            Some(_) => RouteVerdict::Reads,
             None if min_reader.major > newest.major => RouteVerdict::Foreign(Refusal::Newer),
-            Some(_) | None => RouteVerdict::Reads,
+            None => RouteVerdict::Foreign(Refusal::Older),
         }
     }
 }

@@ -124,21 +124,23 @@ pub trait Store: Send + Sync + fmt::Debug + 'static {
 
     /// Takes back what ended workers hold: ends the leases that have expired, and settles as
     /// crashed every run whose worker was taken back, closed, or is unknown, by the rules of
-    /// [`settle`](Self::settle).
+    /// [`settle`](Self::settle). A run that its worker abandoned when it left is settled as given up.
     ///
     /// Each worker is taken back in one transaction with its runs; locked rows are left for the
     /// next sweep. Partial: at most `limit` jobs.
     async fn sweep(&self, sweep: &Sweep) -> Result<Swept>;
 
-    /// Ends a worker's lease for good, with the phase [`Done`](Phase::Done), and, in the same transaction, gives back as interruptions
-    /// whatever the store still says it holds, by the rules of [`settle`](Self::settle); answers
-    /// which, in order of id. Closing again, or an unknown worker, gives nothing back.
-    async fn close(&self, worker: WorkerId, by: &Author) -> Result<Vec<JobId>>;
-
     /// Deletes finished jobs that ended longer ago than their retention, and all that belongs to
     /// them, oldest first, at most `limit`; answers how many. Where nothing old is left, forgets
     /// workers that ended longer ago than [`WORKERS_KEPT`] and hold nothing.
     async fn prune(&self, retention: Retention, limit: u32) -> Result<u32>;
+
+    /// What outside the store has slowed it down for longer than `lasting`, in words for an
+    /// operator: what it is, what it does, and what ends it. Asked once a minute at most.
+    async fn warnings(&self, lasting: Duration) -> Result<Vec<String>> {
+        let _ = lasting;
+        Ok(Vec::new())
+    }
 
     /// A signal that something may have become ready or due.
     fn wake(&self) -> Box<dyn Wake>;
@@ -149,11 +151,28 @@ pub trait Store: Send + Sync + fmt::Debug + 'static {
 pub trait Heartbeat: Send + fmt::Debug {
     /// Renews a lease, from now for its whole length. A lease that has expired but was not taken
     /// back is renewed like any other.
-    async fn renew(&mut self, worker: WorkerId, phase: Phase) -> Result<Renewed>;
+    ///
+    /// A store whose write lock others hold waits for it, and answers [`Renewed::Undecided`] when it
+    /// could not have it `within` this span: nobody else could take the lease back meanwhile.
+    async fn renew(&mut self, worker: WorkerId, phase: Phase, within: Duration) -> Result<Renewed>;
 
     /// The runs that the store says a worker holds, in order of job id, and whether someone asked
     /// to cancel them.
     async fn held(&mut self, worker: WorkerId) -> Result<Vec<Held>>;
+
+    /// Ends a worker's lease for good, with the phase [`Done`](Phase::Done), and, in the same
+    /// transaction, gives back as interruptions whatever the store still says it holds, by the rules
+    /// of [`Store::settle`]; answers which, in order of id. Closing again, or an unknown worker,
+    /// gives nothing back.
+    ///
+    /// Runs that the worker abandons stay claimed, and keep its lease open for a while; see
+    /// [`Leaving`]. It claims nothing more all the same.
+    async fn close(
+        &mut self,
+        worker: WorkerId,
+        by: &Author,
+        leaving: &Leaving,
+    ) -> Result<Vec<JobId>>;
 }
 
 /// Waits for a store to change.
@@ -306,11 +325,27 @@ impl Phase {
     }
 }
 
+/// What a worker that leaves abandons: by default nothing.
+///
+/// Nobody may start beside a handler that still works, so abandoned runs stay claimed until the
+/// process is gone. The lease is shortened to that; the sweep that ends it settles them as given up
+/// and not as crashed, since the worker told.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Leaving {
+    /// The runs whose handlers have not ended.
+    pub abandoned: Vec<Fence>,
+    /// How long until the process is gone, and those handlers with it.
+    pub gone_in: Duration,
+}
+
 /// The answer to a renewal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Renewed {
     /// The lease runs for its whole length from now.
     Renewed,
+    /// Others held the store's write lock all the time: nobody could renew a lease or take one back,
+    /// so it counts as renewed.
+    Undecided,
     /// The worker was taken back, closed, or is unknown: it must register anew.
     Ended,
 }
@@ -373,6 +408,8 @@ pub enum Settled {
     Applied(State),
     /// The fence did not hold: another has the job, or it has ended. Nothing was written.
     LeaseLost,
+    /// Another transaction holds the job's row. Nothing was written; settle it again later.
+    Locked,
 }
 
 /// A checkpoint to be saved.
@@ -412,6 +449,8 @@ pub enum Row {
     Taken(ClaimNumber),
     /// No such job, or one that never had this claim.
     Missing,
+    /// Another transaction holds the job's row for longer than a read waits; ask again later.
+    Locked,
 }
 
 /// What a promotion did.

@@ -1,7 +1,45 @@
 //! Jobs that survive deploys: client, workers and stores.
 
+#![cfg_attr(
+    not(any(feature = "sqlite", feature = "postgres")),
+    allow(unused_variables, clippy::unused_async, reason = "only a SQL store has transactions")
+)]
+
+mod client;
+mod clock;
+mod context;
+mod enqueue;
+mod error;
+mod handler;
+mod log;
+mod random;
+mod registry;
+mod run;
+mod signals;
 pub mod store;
+mod worker;
 
 #[doc(hidden)]
 pub use jobs_core::__private;
+pub use jobs_core::store::Enqueued;
 pub use jobs_core::*;
+
+pub use self::client::{Jobs, JobsBuilder};
+pub use self::clock::SystemClock;
+pub use self::context::{Interrupted, JobContext, MAX_CHECKPOINT_BYTES};
+pub use self::enqueue::{Answer, Enqueue, EnqueueIn, Enqueueable};
+pub use self::error::{Error, ErrorKind};
+pub use self::handler::{Ends, Handler, HandlerFn, JobError, Outcome, ResultExt, Takes};
+pub use self::random::OsRandom;
+pub use self::registry::{Handlers, Next, Registry, RegistryError, WithHandler};
+pub use self::run::RunInfo;
+pub use self::store::{TransactionConnection, UserTransaction};
+pub use self::worker::{DrainReport, EXIT_UNFINISHED, Worker};
+
+/// What most applications use.
+pub mod prelude {
+    pub use crate::{
+        Checkpoint, Handler, Interrupted, Job, JobContext, JobError, Jobs, Outcome, PastJob,
+        Registry, ResultExt, Worker,
+    };
+}

@@ -240,6 +240,9 @@ checks! { $
         closing_again_gives_nothing_back
         closing_a_worker_taken_back_gives_nothing_back
         closing_an_unknown_worker_gives_nothing_back
+        an_abandoned_run_stays_claimed_until_its_process_is_gone
+        an_abandoned_run_may_still_settle
+        a_worker_that_leaves_claims_nothing_more
         a_cancelled_run_is_not_brought_back_by_closing
         a_run_settled_while_its_lease_is_swept_is_written_once;
     enqueue:

@@ -31,8 +31,8 @@ use async_trait::async_trait;
 use self::tables::Tables;
 use self::wake::{Bell, Listener};
 use super::{
-    Author, CheckpointSave, Claim, Claimed, Enqueued, Heartbeat, Held, NewWorker, Phase, Promoted,
-    Renewed, Result, Retention, Row, Settled, Standing, Store, Sweep, Swept, Wake,
+    Author, CheckpointSave, Claim, Claimed, Enqueued, Heartbeat, Held, Leaving, NewWorker, Phase,
+    Promoted, Renewed, Result, Retention, Row, Settled, Standing, Store, Sweep, Swept, Wake,
 };
 use crate::clock::{Clock, Timestamp};
 use crate::envelope::NewJob;
@@ -158,11 +158,6 @@ impl Store for MemoryStore {
         Ok(self.waking(|tables, at| tables.sweep(at, sweep)).await)
     }
 
-    async fn close(&self, worker: WorkerId, by: &Author) -> Result<Vec<JobId>> {
-        let draw = self.shared.random.draw();
-        Ok(self.waking(|tables, at| tables.close(at.now, worker, by, draw)).await)
-    }
-
     async fn prune(&self, retention: Retention, limit: u32) -> Result<u32> {
         Ok(self.call(|tables, at| tables.prune(at.now, retention, limit)).await)
     }
@@ -174,11 +169,21 @@ impl Store for MemoryStore {
 
 #[async_trait]
 impl Heartbeat for MemoryStore {
-    async fn renew(&mut self, worker: WorkerId, phase: Phase) -> Result<Renewed> {
+    async fn renew(&mut self, worker: WorkerId, phase: Phase, _: Duration) -> Result<Renewed> {
         Ok(self.call(|tables, at| tables.renew(at.elapsed, worker, phase)).await)
     }
 
     async fn held(&mut self, worker: WorkerId) -> Result<Vec<Held>> {
         Ok(self.call(|tables, _| tables.held(worker)).await)
+    }
+
+    async fn close(
+        &mut self,
+        worker: WorkerId,
+        by: &Author,
+        leaving: &Leaving,
+    ) -> Result<Vec<JobId>> {
+        let draw = self.shared.random.draw();
+        Ok(self.waking(|tables, at| tables.close(at, worker, by, leaving, draw)).await)
     }
 }

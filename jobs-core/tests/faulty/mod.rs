@@ -6,9 +6,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use jobs_core::store::conformance::{MemorySubject, RawRow, Subject, Tampering};
 use jobs_core::store::{
-    Author, CheckpointSave, Claim, Claimed, Enqueued, Heartbeat, Held, Inspect, NewWorker, Operate,
-    Phase, Promoted, Renewed, Retention, Row, Settled, Standing, Store, Sweep, Swept, Transaction,
-    Transactions, Wake,
+    Author, CheckpointSave, Claim, Claimed, Enqueued, Heartbeat, Held, Inspect, Leaving, NewWorker,
+    Operate, Phase, Promoted, Renewed, Retention, Row, Settled, Standing, Store, Sweep, Swept,
+    Transaction, Transactions, Wake,
 };
 use jobs_core::{
     Fence, JobId, NewJob, QueueName, Route, Settlement, State, StoreError, StoreId, WorkerId,
@@ -175,10 +175,6 @@ impl Store for Faulty {
         self.subject.store().sweep(sweep).await
     }
 
-    async fn close(&self, worker: WorkerId, by: &Author) -> Result<Vec<JobId>> {
-        self.subject.store().close(worker, by).await
-    }
-
     async fn prune(&self, retention: Retention, limit: u32) -> Result<u32> {
         self.subject.store().prune(retention, limit).await
     }
@@ -196,11 +192,22 @@ struct FaultyHeartbeat {
 
 #[async_trait]
 impl Heartbeat for FaultyHeartbeat {
-    async fn renew(&mut self, worker: WorkerId, phase: Phase) -> Result<Renewed> {
+    async fn renew(&mut self, worker: WorkerId, phase: Phase, within: Duration) -> Result<Renewed> {
         match self.fault {
             Fault::Sweep => Ok(Renewed::Renewed),
-            Fault::Fence | Fault::Unique | Fault::Rollback => self.inner.renew(worker, phase).await,
+            Fault::Fence | Fault::Unique | Fault::Rollback => {
+                self.inner.renew(worker, phase, within).await
+            }
         }
+    }
+
+    async fn close(
+        &mut self,
+        worker: WorkerId,
+        by: &Author,
+        leaving: &Leaving,
+    ) -> Result<Vec<JobId>> {
+        self.inner.close(worker, by, leaving).await
     }
 
     async fn held(&mut self, worker: WorkerId) -> Result<Vec<Held>> {

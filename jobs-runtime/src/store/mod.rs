@@ -1,6 +1,239 @@
-//! The SQL stores. Neither imports the other.
+//! The stores behind one name, and the transactions that applications may pass in.
+//!
+//! Everything else speaks to a store through the contract; only what must join a transaction of
+//! the application needs to know which database that is. The SQL stores never import each other.
 
 #[cfg(feature = "postgres")]
 pub mod postgres;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
+
+pub use jobs_core::store::*;
+
+use jobs_core::store::memory::MemoryStore;
+use jobs_core::{Fence, NewJob, StoreError};
+
+use crate::client::Jobs;
+use crate::error::{Error, ErrorKind};
+
+/// The store that a client was opened on.
+#[derive(Debug, Clone)]
+pub(crate) enum Backend {
+    Memory(MemoryStore),
+    #[cfg(feature = "sqlite")]
+    Sqlite(sqlite::SqliteStore),
+    #[cfg(feature = "postgres")]
+    Postgres(postgres::PostgresStore),
+}
+
+/// The connection of a transaction that an application opened.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum TransactionConnection<'a> {
+    /// Of a SQLite file.
+    #[cfg(feature = "sqlite")]
+    Sqlite(&'a mut sqlx::SqliteConnection),
+    /// Of a PostgreSQL server.
+    #[cfg(feature = "postgres")]
+    Postgres(&'a mut sqlx::PgConnection),
+    /// Of neither; keeps the lifetime in use where no SQL store is compiled in.
+    #[doc(hidden)]
+    None(std::marker::PhantomData<&'a mut ()>),
+}
+
+/// A transaction of the application: `sqlx::Transaction` of SQLite or of PostgreSQL.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a transaction that jobs can join",
+    label = "expected a `sqlx::Transaction`, of `Sqlite` with the feature `sqlite` (on by default) \
+             or of `Postgres` with the feature `postgres`"
+)]
+pub trait UserTransaction: Send + sealed::Sealed {
+    /// Its connection.
+    fn connection(&mut self) -> TransactionConnection<'_>;
+}
+
+mod sealed {
+    use super::{Error, Jobs};
+
+    pub trait Sealed {}
+
+    pub trait SealedDatabase: sqlx::Database {
+        fn begin(
+            jobs: &Jobs,
+        ) -> impl Future<Output = Result<sqlx::Transaction<'static, Self>, Error>> + Send;
+    }
+}
+
+#[cfg(feature = "sqlite")]
+impl sealed::Sealed for sqlx::Transaction<'_, sqlx::Sqlite> {}
+
+#[cfg(feature = "sqlite")]
+#[diagnostic::do_not_recommend]
+impl UserTransaction for sqlx::Transaction<'_, sqlx::Sqlite> {
+    fn connection(&mut self) -> TransactionConnection<'_> {
+        TransactionConnection::Sqlite(self)
+    }
+}
+
+#[cfg(feature = "postgres")]
+impl sealed::Sealed for sqlx::Transaction<'_, sqlx::Postgres> {}
+
+#[cfg(feature = "postgres")]
+#[diagnostic::do_not_recommend]
+impl UserTransaction for sqlx::Transaction<'_, sqlx::Postgres> {
+    fn connection(&mut self) -> TransactionConnection<'_> {
+        TransactionConnection::Postgres(self)
+    }
+}
+
+/// A database that jobs can be kept in: `sqlx::Sqlite` or `sqlx::Postgres`.
+#[diagnostic::on_unimplemented(
+    message = "jobs are not kept in `{Self}`",
+    label = "expected `sqlx::Sqlite` or `sqlx::Postgres`",
+    note = "the database's feature of jobs-runtime must be on: `sqlite` (the default) or `postgres`"
+)]
+pub trait StoreDatabase: sqlx::Database + sealed::SealedDatabase {}
+
+#[cfg(feature = "sqlite")]
+impl StoreDatabase for sqlx::Sqlite {}
+
+#[cfg(feature = "sqlite")]
+impl sealed::SealedDatabase for sqlx::Sqlite {
+    async fn begin(jobs: &Jobs) -> Result<sqlx::Transaction<'static, Self>, Error> {
+        let Backend::Sqlite(store) = jobs.backend() else {
+            return Err(elsewhere(jobs.backend(), "SQLite file"));
+        };
+        Ok(store.begin().await?)
+    }
+}
+
+#[cfg(feature = "postgres")]
+impl StoreDatabase for sqlx::Postgres {}
+
+#[cfg(feature = "postgres")]
+impl sealed::SealedDatabase for sqlx::Postgres {
+    async fn begin(jobs: &Jobs) -> Result<sqlx::Transaction<'static, Self>, Error> {
+        let Backend::Postgres(store) = jobs.backend() else {
+            return Err(elsewhere(jobs.backend(), "PostgreSQL server"));
+        };
+        Ok(store.begin().await?)
+    }
+}
+
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+fn elsewhere(backend: &Backend, wanted: &str) -> Error {
+    let what = format!("there is no {wanted}: the jobs are kept {}", backend.name());
+    Error::new(ErrorKind::WrongTransaction, what)
+}
+
+/// Sends a call to the store that a transaction belongs to.
+macro_rules! joined {
+    ($backend:expr, $tx:expr, $method:ident($argument:expr)) => {
+        match ($backend, $tx) {
+            #[cfg(feature = "sqlite")]
+            (Backend::Sqlite(store), TransactionConnection::Sqlite(connection)) => {
+                store.$method(connection, $argument).await.map_err(Error::from)
+            }
+            #[cfg(feature = "postgres")]
+            (Backend::Postgres(store), TransactionConnection::Postgres(connection)) => {
+                store.$method(connection, $argument).await.map_err(Error::from)
+            }
+            (backend, tx) => Err(wrong(backend, &tx)),
+        }
+    };
+}
+
+impl Backend {
+    pub(crate) fn store(&self) -> &dyn Store {
+        match self {
+            Self::Memory(store) => store,
+            #[cfg(feature = "sqlite")]
+            Self::Sqlite(store) => store,
+            #[cfg(feature = "postgres")]
+            Self::Postgres(store) => store,
+        }
+    }
+
+    pub(crate) fn inspect(&self) -> &dyn Inspect {
+        match self {
+            Self::Memory(store) => store,
+            #[cfg(feature = "sqlite")]
+            Self::Sqlite(store) => store,
+            #[cfg(feature = "postgres")]
+            Self::Postgres(store) => store,
+        }
+    }
+
+    pub(crate) fn operate(&self) -> &dyn Operate {
+        match self {
+            Self::Memory(store) => store,
+            #[cfg(feature = "sqlite")]
+            Self::Sqlite(store) => store,
+            #[cfg(feature = "postgres")]
+            Self::Postgres(store) => store,
+        }
+    }
+
+    pub(crate) async fn enqueue_in(
+        &self,
+        tx: TransactionConnection<'_>,
+        jobs: &[NewJob],
+    ) -> Result<Vec<Enqueued>, Error> {
+        joined!(self, tx, enqueue_in(jobs))
+    }
+
+    pub(crate) async fn checkpoint_in(
+        &self,
+        tx: TransactionConnection<'_>,
+        save: &CheckpointSave,
+    ) -> Result<Standing, Error> {
+        joined!(self, tx, checkpoint_in(save))
+    }
+
+    pub(crate) async fn done_in(
+        &self,
+        tx: TransactionConnection<'_>,
+        fence: Fence,
+    ) -> Result<Standing, Error> {
+        joined!(self, tx, done_in(fence))
+    }
+
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Memory(_) => "in memory",
+            #[cfg(feature = "sqlite")]
+            Self::Sqlite(_) => "in a SQLite file",
+            #[cfg(feature = "postgres")]
+            Self::Postgres(_) => "on a PostgreSQL server",
+        }
+    }
+}
+
+fn wrong(backend: &Backend, tx: &TransactionConnection<'_>) -> Error {
+    let of = match tx {
+        #[cfg(feature = "sqlite")]
+        TransactionConnection::Sqlite(_) => "of a SQLite file",
+        #[cfg(feature = "postgres")]
+        TransactionConnection::Postgres(_) => "of a PostgreSQL server",
+        TransactionConnection::None(_) => "of no database",
+    };
+    let what = format!(
+        "the jobs are kept {}, but the transaction is {of}; open it on the database that the jobs \
+         are in",
+        backend.name()
+    );
+    Error::new(ErrorKind::WrongTransaction, what)
+}
+
+/// A store's error for an address that no store serves.
+pub(crate) fn unknown_scheme(url: &str) -> StoreError {
+    let scheme = url.split(':').next().unwrap_or_default();
+    let scheme: String = scheme.chars().take(32).collect();
+    StoreError::new(
+        jobs_core::StoreErrorKind::Configuration,
+        format!(
+            "no store for an address that begins with {scheme:?}; write `sqlite://app.db`, \
+             `postgres://user@host/database` (feature `postgres`), or `memory:`"
+        ),
+    )
+}

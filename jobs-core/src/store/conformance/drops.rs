@@ -5,9 +5,9 @@ use std::pin::pin;
 
 use futures_util::poll;
 
-use super::super::{Claim, Row};
+use super::super::{Claim, Leaving, Row};
 use super::Subject;
-use super::scene::{ALL, Scene, ended, failed, job, save, yield_often};
+use super::scene::{ALL, SECOND, Scene, ended, failed, job, save, yield_often};
 use crate::outcome::{Ending, Retry};
 use crate::record::ClaimedJob;
 use crate::state::State;
@@ -91,7 +91,7 @@ pub(super) async fn a_dropped_commit_happens_whole_or_not_at_all(subject: &dyn S
                 scene.end_as(&run, &Ending::Done, State::Succeeded).await;
             }
             Row::Settled(state) => assert_eq!((state, added), (State::Succeeded, 3)),
-            Row::Taken(_) | Row::Missing => panic!("{row:?}"),
+            Row::Taken(_) | Row::Missing | Row::Locked => panic!("{row:?}"),
         }
         for run in scene.claim(ALL).await {
             scene.end_as(&run, &Ending::Done, State::Succeeded).await;
@@ -144,8 +144,9 @@ pub(super) async fn a_dropped_close_happens_whole_or_not_at_all(subject: &dyn Su
         let scene = Scene::open(subject).await;
         scene.enqueue(&vec![job("a"); 5]).await;
         let runs = scene.claim(ALL).await;
-        let author = scene.author();
-        drop_after(looks, subject.store().close(scene.worker, &author)).await;
+        let (author, leaving) = (scene.author(), Leaving::default());
+        let mut heartbeat = subject.store().heartbeat().await.unwrap();
+        drop_after(looks, heartbeat.close(scene.worker, &author, &leaving)).await;
         scene.close().await;
         for run in runs {
             let record = scene.record(run.fence.job).await;
@@ -160,9 +161,9 @@ pub(super) async fn a_dropped_heartbeat_can_be_asked_again(subject: &dyn Subject
     let mut heartbeat = subject.store().heartbeat().await.unwrap();
     for looks in LOOKS {
         let phase = super::super::Phase::Working;
-        drop_after(looks, heartbeat.renew(scene.worker, phase)).await;
+        drop_after(looks, heartbeat.renew(scene.worker, phase, SECOND)).await;
         drop_after(looks, heartbeat.held(scene.worker)).await;
-        let renewed = heartbeat.renew(scene.worker, phase).await.unwrap();
+        let renewed = heartbeat.renew(scene.worker, phase, SECOND).await.unwrap();
         assert_eq!(renewed, super::super::Renewed::Renewed);
         assert_eq!(heartbeat.held(scene.worker).await.unwrap(), []);
     }

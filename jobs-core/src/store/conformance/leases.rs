@@ -93,7 +93,7 @@ pub(super) async fn a_renewal_publishes_the_phase(subject: &dyn Subject) {
     let scene = Scene::open(subject).await;
     let mut heartbeat = subject.store().heartbeat().await.unwrap();
     for phase in Phase::ALL {
-        assert_eq!(heartbeat.renew(scene.worker, phase).await.unwrap(), Renewed::Renewed);
+        assert_eq!(heartbeat.renew(scene.worker, phase, SECOND).await.unwrap(), Renewed::Renewed);
         assert_eq!(subject.inspect().workers().await.unwrap()[0].phase, phase);
     }
 }

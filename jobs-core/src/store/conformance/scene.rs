@@ -4,8 +4,8 @@ use std::task::Poll;
 use std::time::Duration;
 
 use super::super::{
-    Author, CheckpointSave, Claim, Claimed, Enqueued, Head, NewWorker, Phase, Renewed, Row,
-    Settled, Standing, Sweep, Swept,
+    Author, CheckpointSave, Claim, Claimed, Enqueued, Head, Leaving, NewWorker, Phase, Renewed,
+    Row, Settled, Standing, Sweep, Swept,
 };
 use super::Subject;
 use crate::envelope::NewJob;
@@ -165,7 +165,7 @@ impl<'a> Scene<'a> {
 
     pub(super) async fn renew(&self) -> Renewed {
         let mut heartbeat = self.subject.store().heartbeat().await.unwrap();
-        heartbeat.renew(self.worker, Phase::Working).await.unwrap()
+        heartbeat.renew(self.worker, Phase::Working, SECOND).await.unwrap()
     }
 
     pub(super) async fn sweep(&self) -> Swept {
@@ -184,7 +184,12 @@ impl<'a> Scene<'a> {
     }
 
     pub(super) async fn close(&self) -> Vec<JobId> {
-        self.subject.store().close(self.worker, &self.author()).await.unwrap()
+        self.leave(&Leaving::default()).await
+    }
+
+    pub(super) async fn leave(&self, leaving: &Leaving) -> Vec<JobId> {
+        let mut heartbeat = self.subject.store().heartbeat().await.unwrap();
+        heartbeat.close(self.worker, &self.author(), leaving).await.unwrap()
     }
 
     pub(super) async fn promote(&self) -> u32 {

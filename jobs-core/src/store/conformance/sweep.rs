@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures_util::future::join;
 
-use super::super::{Author, CANCELLED, Swept};
+use super::super::{Author, CANCELLED, Claim, Claimed, Leaving, Renewed, Swept};
 use super::scene::{ALL, NO_JITTER, SECOND, Scene, build, ended, ids, job, moved, sweep};
 use super::{Subject, Tampering};
 use crate::id::{ClaimNumber, WorkerId};
@@ -295,8 +295,45 @@ pub(super) async fn closing_an_unknown_worker_gives_nothing_back(subject: &dyn S
     let run = scene.run(&job("a")).await;
     let by = Author { worker: None, build: build() };
     let unknown = WorkerId(scene.worker.0 + 1_000_000);
-    assert_eq!(subject.store().close(unknown, &by).await.unwrap(), []);
+    let mut heartbeat = subject.store().heartbeat().await.unwrap();
+    assert_eq!(heartbeat.close(unknown, &by, &Leaving::default()).await.unwrap(), []);
     scene.end_as(&run, &Ending::Done, State::Succeeded).await;
+}
+
+pub(super) async fn an_abandoned_run_stays_claimed_until_its_process_is_gone(
+    subject: &dyn Subject,
+) {
+    let scene = Scene::open(subject).await;
+    let kept = scene.run(&job("a")).await;
+    let left = scene.run(&job("b")).await;
+    let leaving = Leaving { abandoned: vec![kept.fence], gone_in: SECOND };
+    assert_eq!(scene.leave(&leaving).await, [left.fence.job]);
+    assert_eq!(scene.state(kept.fence.job).await, State::Running);
+    assert_eq!(scene.leave(&leaving).await, [], "it leaves once");
+    assert_eq!(scene.renew().await, Renewed::Ended, "it can't stay");
+    scene.sweep().await;
+    subject.advance(SECOND * 2).await;
+    let swept = scene.sweep().await;
+    assert_eq!(swept.jobs, [(kept.fence.job, State::Ready)]);
+    let record = scene.record(kept.fence.job).await;
+    assert_eq!((record.counters.interruptions, record.counters.crashes), (1, 0));
+}
+
+pub(super) async fn an_abandoned_run_may_still_settle(subject: &dyn Subject) {
+    let scene = Scene::open(subject).await;
+    let run = scene.run(&job("a")).await;
+    scene.leave(&Leaving { abandoned: vec![run.fence], gone_in: SECOND }).await;
+    scene.end_as(&run, &Ending::Done, State::Succeeded).await;
+}
+
+pub(super) async fn a_worker_that_leaves_claims_nothing_more(subject: &dyn Subject) {
+    let scene = Scene::open(subject).await;
+    let run = scene.run(&job("a")).await;
+    scene.leave(&Leaving { abandoned: vec![run.fence], gone_in: SECOND }).await;
+    scene.enqueue(&[job("a")]).await;
+    let heads = scene.heads(&["default"]).await;
+    let claim = Claim { worker: scene.worker, heads: &heads, limit: 1 };
+    assert_eq!(subject.store().claim(claim).await.unwrap(), Claimed::WorkerEnded);
 }
 
 pub(super) async fn a_cancelled_run_is_not_brought_back_by_closing(subject: &dyn Subject) {
@@ -324,6 +361,7 @@ pub(super) async fn a_run_settled_while_its_lease_is_swept_is_written_once(subje
                 assert_eq!(record.claim, moved(run.fence, 1).claim);
                 assert_eq!(swept.jobs, [(run.fence.job, State::Ready)]);
             }
+            super::super::Settled::Locked => panic!("no transaction is left open"),
         }
         subject.operate().cancel(&[run.fence.job]).await.unwrap();
     }

@@ -25,7 +25,7 @@ impl Tables {
     }
 
     pub(super) fn claim(&mut self, now: Timestamp, claim: &Claim<'_>) -> Claimed {
-        if !self.is_open(claim.worker) {
+        if !self.may_claim(claim.worker) {
             return Claimed::WorkerEnded;
         }
         let mut first = BTreeMap::new();

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use super::super::{
-    Author, Held, NewWorker, Phase, Renewed, Sweep, Swept, WORKERS_KEPT, WorkerRecord,
+    Author, Held, Leaving, NewWorker, Phase, Renewed, Sweep, Swept, WORKERS_KEPT, WorkerRecord,
 };
 use super::Moment;
 use super::claim::size;
 use super::tables::{Tables, Worker, fence};
 use crate::clock::Timestamp;
-use crate::id::{JobId, WorkerId};
+use crate::id::{Fence, JobId, WorkerId};
 use crate::outcome::{Ending, Interruption};
 use crate::record::JobRecord;
 use crate::state::State;
@@ -28,14 +28,14 @@ impl Tables {
             is_taken_back: false,
             held: 0,
         };
-        let worker = Worker { record, lease: worker.lease, renewed: at.elapsed };
+        let worker = Worker { record, lease: worker.lease, renewed: at.elapsed, gone_at: None };
         self.workers.insert(id, worker);
         id
     }
 
     pub(super) fn renew(&mut self, elapsed: Duration, worker: WorkerId, phase: Phase) -> Renewed {
         match self.workers.get_mut(&worker) {
-            Some(worker) if worker.record.ended_at.is_none() => {
+            Some(worker) if worker.record.ended_at.is_none() && worker.gone_at.is_none() => {
                 worker.renewed = elapsed;
                 worker.record.phase = phase;
                 Renewed::Renewed
@@ -54,7 +54,8 @@ impl Tables {
 
     pub(super) fn sweep(&mut self, at: Moment, sweep: &Sweep) -> Swept {
         let is_expired = |worker: &&mut Worker| {
-            let end = worker.renewed.saturating_add(worker.lease.length());
+            let expires = worker.renewed.saturating_add(worker.lease.length());
+            let end = worker.gone_at.unwrap_or(expires);
             worker.record.ended_at.is_none() && end.saturating_add(sweep.grace) <= at.elapsed
         };
         let mut workers = Vec::new();
@@ -70,30 +71,45 @@ impl Tables {
             .map(|job| job.id)
             .take(size(sweep.limit))
             .collect();
-        let take = |id| (id, self.take_back(at.now, &sweep.by, id, &Ending::Crashed, sweep.draw));
+        let take = |id| {
+            let ending = if self.abandoned.remove(&fence(&self.jobs[&id])) {
+                Ending::Interrupted(Interruption::GivenUp)
+            } else {
+                Ending::Crashed
+            };
+            (id, self.take_back(at.now, &sweep.by, id, &ending, sweep.draw))
+        };
         Swept { workers, jobs: left.into_iter().map(take).collect() }
     }
 
     pub(super) fn close(
         &mut self,
-        now: Timestamp,
+        at: Moment,
         worker: WorkerId,
         by: &Author,
+        leaving: &Leaving,
         draw: u64,
     ) -> Vec<JobId> {
-        match self.workers.get_mut(&worker) {
-            Some(worker) if worker.record.ended_at.is_none() => {
-                worker.record.ended_at = Some(now);
-                worker.record.phase = Phase::Done;
+        if !self.may_claim(worker) {
+            return Vec::new();
+        }
+        let (abandoned, held): (Vec<_>, Vec<_>) =
+            self.runs_of(worker).map(fence).partition(|run| leaving.abandoned.contains(run));
+        if let Some(worker) = self.workers.get_mut(&worker) {
+            worker.record.phase = Phase::Done;
+            if abandoned.is_empty() {
+                worker.record.ended_at = Some(at.now);
+            } else {
+                worker.gone_at = Some(at.elapsed.saturating_add(leaving.gone_in));
             }
-            Some(_) | None => return Vec::new(),
         }
+        self.abandoned.extend(abandoned);
         let given_up = Ending::Interrupted(Interruption::GivenUp);
-        let held: Vec<_> = self.runs_of(worker).map(|job| job.id).collect();
-        for id in &held {
-            self.take_back(now, by, *id, &given_up, draw);
-        }
-        held
+        let give_back = |run: Fence| {
+            self.take_back(at.now, by, run.job, &given_up, draw);
+            run.job
+        };
+        held.into_iter().map(give_back).collect()
     }
 
     /// Forgets workers that ended long ago and hold nothing.

@@ -58,6 +58,7 @@ impl MemoryStore {
             }
             for worker in tables.workers.values_mut() {
                 worker.renewed = worker.renewed.saturating_sub(span);
+                worker.gone_at = worker.gone_at.map(|at| at.saturating_sub(span));
                 back(&mut worker.record.started_at);
                 worker.record.ended_at.iter_mut().for_each(back);
             }

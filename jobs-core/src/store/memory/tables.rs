@@ -19,6 +19,8 @@ pub(super) struct Tables {
     pub(super) workers: BTreeMap<WorkerId, Worker>,
     /// Requests to cancel runs.
     pub(super) cancels: BTreeSet<Fence>,
+    /// Runs that their worker abandoned when it left.
+    pub(super) abandoned: BTreeSet<Fence>,
     pub(super) events: BTreeMap<JobId, VecDeque<Event>>,
     pub(super) paused: BTreeMap<String, Paused>,
     last_job: i64,
@@ -31,6 +33,8 @@ pub(super) struct Worker {
     pub(super) lease: Lease,
     /// When its lease was last renewed.
     pub(super) renewed: Duration,
+    /// When its process is gone, once it leaves with runs that have not ended.
+    pub(super) gone_at: Option<Duration>,
 }
 
 impl Tables {
@@ -63,6 +67,12 @@ impl Tables {
     }
 
     /// Whether claims may be made under a worker's lease.
+    pub(super) fn may_claim(&self, worker: WorkerId) -> bool {
+        let worker = self.workers.get(&worker);
+        worker.is_some_and(|worker| worker.record.ended_at.is_none() && worker.gone_at.is_none())
+    }
+
+    /// Whether a worker's runs are its own.
     pub(super) fn is_open(&self, worker: WorkerId) -> bool {
         self.workers.get(&worker).is_some_and(|worker| worker.record.ended_at.is_none())
     }

@@ -4,14 +4,15 @@
 //! runs in the same transaction; a claim holds that row until it commits. So a run is either seen
 //! by the sweep or never begun.
 
-use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
-use jobs_core::store::{Author, Heartbeat, Held, NewWorker, Phase, Renewed, Sweep, Swept};
+use jobs_core::store::{Author, Heartbeat, Held, Leaving, NewWorker, Phase, Renewed, Sweep, Swept};
 use jobs_core::{
     Ending, Interruption, JobId, Ladder, Random, Run, SeededRandom, Settlement, StoreError,
     StoreErrorKind, WorkerId, micros, transition,
 };
+use sqlx::Row as _;
 use sqlx::postgres::PgRow;
 
 use super::PostgresStore;
@@ -33,9 +34,9 @@ impl PostgresStore {
             .bind(micros(worker.lease.length()))
             .bind(Phase::Working.as_str());
         let rows = self.lanes().one(statement).await?;
-        let row = rows.first().ok_or_else(|| {
-            Trouble::new(StoreErrorKind::Corrupt, "the server stored no worker")
-        })?;
+        let row = rows
+            .first()
+            .ok_or_else(|| Trouble::new(StoreErrorKind::Corrupt, "the server stored no worker"))?;
         Ok(WorkerId(Columns::of(row).next()?))
     }
 
@@ -56,41 +57,74 @@ impl PostgresStore {
         let mut workers = workers.collect::<Attempt<Vec<WorkerId>>>()?;
         workers.sort_unstable();
         let lost = lane.fetch(self.statements().lost_runs().bind(i64::from(sweep.limit))).await?;
-        let taken = Taken { by: &sweep.by, ending: Ending::Crashed, draw: sweep.draw };
-        let jobs = taken.back(&mut lane, self.statements(), &lost).await?;
+        let (told, untold) = by_word(lost)?;
+        let given_up = Taken { by: &sweep.by, ending: GIVEN_UP, draw: sweep.draw };
+        let crashed = Taken { by: &sweep.by, ending: Ending::Crashed, draw: sweep.draw };
+        let mut jobs = given_up.back(&mut lane, self.statements(), &told).await?;
+        jobs.extend(crashed.back(&mut lane, self.statements(), &untold).await?);
+        jobs.sort_unstable();
         lane.commit().await?;
         self.ring_if(!jobs.is_empty());
         Ok(Swept { workers, jobs })
     }
+}
 
-    pub(super) async fn close_worker(&self, worker: WorkerId, by: &Author) -> Attempt<Vec<JobId>> {
-        let draw = self.random().draw();
+const GIVEN_UP: Ending = Ending::Interrupted(Interruption::GivenUp);
+
+/// Parts lost runs by whether their worker told, when it left, that it abandoned them.
+fn by_word(lost: Vec<PgRow>) -> Attempt<(Vec<PgRow>, Vec<PgRow>)> {
+    let (mut told, mut untold) = (Vec::new(), Vec::new());
+    for row in lost {
+        if row.try_get("is_abandoned")? { told.push(row) } else { untold.push(row) }
+    }
+    Ok((told, untold))
+}
+
+/// A worker's leave.
+struct Leave<'a> {
+    store: &'a PostgresStore,
+    worker: WorkerId,
+    by: &'a Author,
+    leaving: &'a Leaving,
+    draw: u64,
+}
+
+impl Leave<'_> {
+    async fn close(&self, lanes: &Lanes) -> Attempt<Vec<JobId>> {
         let mut races = Races::default();
         loop {
-            match self.try_close(worker, by, draw).await {
-                Err(trouble) if races.again(&trouble, self.random()).await => {}
+            match self.try_close(lanes).await {
+                Err(trouble) if races.again(&trouble, self.store.random()).await => {}
                 done => return done,
             }
         }
     }
 
-    async fn try_close(
-        &self,
-        worker: WorkerId,
-        by: &Author,
-        draw: u64,
-    ) -> Attempt<Vec<JobId>> {
-        let mut lane = self.lanes().begin(Wait::Patient).await?;
-        let statement = self.statements().close().bind(worker.0).bind(Phase::Done.as_str());
-        if lane.fetch(statement).await?.is_empty() {
+    async fn try_close(&self, lanes: &Lanes) -> Attempt<Vec<JobId>> {
+        let statements = self.store.statements();
+        let mut lane = lanes.begin(Wait::Patient).await?;
+        let (jobs, claims): (Vec<i64>, Vec<i64>) =
+            self.leaving.abandoned.iter().map(|run| (run.job.0, run.claim.0)).unzip();
+        let abandon = statements.abandon().bind(self.worker.0).bind(jobs).bind(claims);
+        let is_left_open = !lane.fetch(abandon).await?.is_empty();
+        let end = if is_left_open { statements.leave() } else { statements.close() };
+        let mut end = end.bind(self.worker.0).bind(Phase::Done.as_str());
+        if is_left_open {
+            end = end.bind(micros(self.leaving.gone_in));
+        }
+        if lane.fetch(end).await?.is_empty() {
             lane.commit().await?;
             return Ok(Vec::new());
         }
-        let held = lane.fetch(self.statements().held_runs().bind(worker.0)).await?;
-        let ending = Ending::Interrupted(Interruption::GivenUp);
-        let jobs = Taken { by, ending, draw }.back(&mut lane, self.statements(), &held).await?;
+        let held = lane.fetch(statements.held_runs().bind(self.worker.0)).await?;
+        let taken = Taken { by: self.by, ending: GIVEN_UP, draw: self.draw };
+        let jobs = taken.back(&mut lane, statements, &held).await?;
+        if !jobs.is_empty() {
+            // Not by the bell: its window would run on the heartbeat's runtime, which ends now.
+            let channel = self.store.bell().channel().to_owned();
+            lane.fetch(statements.notify().bind(channel)).await?;
+        }
         lane.commit().await?;
-        self.ring_if(!jobs.is_empty());
         Ok(jobs.into_iter().map(|(job, _)| job).collect())
     }
 }
@@ -130,21 +164,21 @@ impl Taken<'_> {
 /// What keeps a worker alive: one connection that nothing else uses.
 #[derive(Debug)]
 pub(super) struct Pulse {
+    store: PostgresStore,
     lanes: Lanes,
-    statements: Arc<Statements>,
 }
 
 impl Pulse {
     /// Opens the connection on the calling runtime.
-    pub(super) async fn open(lanes: Lanes, statements: Arc<Statements>) -> Attempt<Self> {
-        lanes.one(statements.meta()).await?;
-        Ok(Self { lanes, statements })
+    pub(super) async fn open(store: PostgresStore, lanes: Lanes) -> Attempt<Self> {
+        lanes.one(store.statements().meta()).await?;
+        Ok(Self { store, lanes })
     }
 
     async fn try_renew(&self, worker: WorkerId, phase: Phase) -> Attempt<Renewed> {
-        let statement = self.statements.renew().bind(worker.0).bind(phase.as_str());
+        let statement = self.store.statements().renew().bind(worker.0).bind(phase.as_str());
         let rows = self.lanes.one(statement).await?;
-        let row = rows.first().ok_or_else(|| super::migrate::missing())?;
+        let row = rows.first().ok_or_else(super::migrate::missing)?;
         let mut columns = Columns::of(row);
         let is_renewed = columns.next()?;
         let min_reader: i32 = columns.next()?;
@@ -159,7 +193,7 @@ impl Pulse {
     }
 
     async fn try_held(&self, worker: WorkerId) -> Attempt<Vec<Held>> {
-        let rows = self.lanes.one(self.statements.held().bind(worker.0)).await?;
+        let rows = self.lanes.one(self.store.statements().held().bind(worker.0)).await?;
         let held = |row: &PgRow| {
             let mut columns = Columns::of(row);
             Ok(Held { fence: columns.fence()?, is_cancel_requested: columns.next()? })
@@ -170,12 +204,29 @@ impl Pulse {
 
 #[async_trait]
 impl Heartbeat for Pulse {
-    async fn renew(&mut self, worker: WorkerId, phase: Phase) -> Result<Renewed, StoreError> {
+    /// The server judges leases itself, and so nothing is ever undecided.
+    async fn renew(
+        &mut self,
+        worker: WorkerId,
+        phase: Phase,
+        _: Duration,
+    ) -> Result<Renewed, StoreError> {
         self.try_renew(worker, phase).await.map_err(|trouble| trouble.during("renew the lease"))
     }
 
     async fn held(&mut self, worker: WorkerId) -> Result<Vec<Held>, StoreError> {
         let held = self.try_held(worker).await;
         held.map_err(|trouble| trouble.during("read which runs the worker holds"))
+    }
+
+    async fn close(
+        &mut self,
+        worker: WorkerId,
+        by: &Author,
+        leaving: &Leaving,
+    ) -> Result<Vec<JobId>, StoreError> {
+        let draw = self.store.random().draw();
+        let leave = Leave { store: &self.store, worker, by, leaving, draw };
+        leave.close(&self.lanes).await.map_err(|trouble| trouble.during("close the worker"))
     }
 }

@@ -33,6 +33,7 @@ mod wake;
 
 use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use jobs_core::store::{
@@ -40,7 +41,7 @@ use jobs_core::store::{
     Row, Settled, Standing, Store, Sweep, Swept, Wake,
 };
 use jobs_core::{
-    Fence, JobId, NewJob, QueueName, Random, Route, Settlement, StoreError, StoreErrorKind, StoreId,
+    Fence, NewJob, QueueName, Random, Route, Settlement, StoreError, StoreErrorKind, StoreId,
     WorkerId,
 };
 use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
@@ -222,7 +223,7 @@ impl Store for PostgresStore {
     async fn heartbeat(&self) -> Result<Box<dyn Heartbeat>, StoreError> {
         let options = PostgresOptions { connections: 1, ..self.shared.options.clone() };
         let lanes = Lanes::own(&self.shared.address, &options);
-        let pulse = lease::Pulse::open(lanes, Arc::clone(&self.shared.statements)).await;
+        let pulse = lease::Pulse::open(self.clone(), lanes).await;
         let pulse = pulse.map_err(|trouble| trouble.during("open the heartbeat"))?;
         Ok(Box::new(pulse))
     }
@@ -276,13 +277,13 @@ impl Store for PostgresStore {
         self.sweep_leases(sweep).await.map_err(|trouble| trouble.during("sweep"))
     }
 
-    async fn close(&self, worker: WorkerId, by: &Author) -> Result<Vec<JobId>, StoreError> {
-        let closed = self.close_worker(worker, by).await;
-        closed.map_err(|trouble| trouble.during("close the worker"))
-    }
-
     async fn prune(&self, retention: Retention, limit: u32) -> Result<u32, StoreError> {
         self.prune_finished(retention, limit).await.map_err(|trouble| trouble.during("prune"))
+    }
+
+    async fn warnings(&self, lasting: Duration) -> Result<Vec<String>, StoreError> {
+        let held = self.held_snapshot(lasting).await;
+        held.map_err(|trouble| trouble.during("look for held snapshots"))
     }
 
     fn wake(&self) -> Box<dyn Wake> {

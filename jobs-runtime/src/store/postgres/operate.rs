@@ -130,7 +130,8 @@ impl PostgresStore {
 
     /// The jobs that wait although a cancel was asked for, once settlements in flight have ended.
     async fn waiting_again(&self, open: &[i64], done: &HashSet<JobId>) -> Attempt<Vec<i64>> {
-        let asked: Vec<i64> = open.iter().copied().filter(|id| !done.contains(&JobId(*id))).collect();
+        let asked: Vec<i64> =
+            open.iter().copied().filter(|id| !done.contains(&JobId(*id))).collect();
         if asked.is_empty() {
             return Ok(asked);
         }

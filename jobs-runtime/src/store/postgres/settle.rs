@@ -82,7 +82,7 @@ impl PostgresStore {
         } else {
             settled?;
         }
-        self.ring_if(answers.iter().any(|answer| *answer == Settled::Applied(State::Ready)));
+        self.ring_if(answers.contains(&Settled::Applied(State::Ready)));
         Ok(answers)
     }
 
@@ -98,15 +98,16 @@ impl PostgresStore {
         let (jobs, claims) = fences(clean.iter().map(|nth| settlements[*nth].fence));
         let mut races = Races::default();
         let rows = loop {
-            let statement =
-                self.statements().settle_done().bind(jobs.clone()).bind(claims.clone());
+            let statement = self.statements().settle_done().bind(jobs.clone()).bind(claims.clone());
             match self.lanes().one(statement).await {
                 Err(trouble) if races.again(&trouble, self.random()).await => {}
                 done => break done?,
             }
         };
         if rows.len() == clean.len() {
-            clean.iter().for_each(|nth| answers[*nth] = Settled::Applied(State::Succeeded));
+            for nth in clean {
+                answers[*nth] = Settled::Applied(State::Succeeded);
+            }
             return Ok(());
         }
         let written = rows.iter().map(|row| Columns::of(row).id());
@@ -329,11 +330,11 @@ pub(super) async fn record_events(
     by: Option<&Author>,
     lines: &[Line],
 ) -> Attempt<()> {
-    if lines.is_empty() {
-        return Ok(());
-    }
     fn each<'a, T>(lines: &'a [Line], of: impl Fn(&'a Line) -> T) -> Vec<T> {
         lines.iter().map(of).collect()
+    }
+    if lines.is_empty() {
+        return Ok(());
     }
     let statement = statements
         .record_events()

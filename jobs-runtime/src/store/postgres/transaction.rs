@@ -11,7 +11,7 @@ use sqlx::postgres::{PgConnection, Postgres};
 
 use super::PostgresStore;
 use super::checkpoint;
-use super::error::{Attempt, Trouble};
+use super::error::{Attempt, Trouble, is_parting};
 use super::row::Columns;
 use super::settle::fences;
 
@@ -26,9 +26,9 @@ impl PostgresStore {
     /// rolled back there.
     pub async fn begin(&self) -> Result<sqlx::Transaction<'static, Postgres>, StoreError> {
         let begun = self.run_to_end(begin(self.pool().clone())).await;
-        begun.and_then(|begun| begun.map_err(Trouble::from)).map_err(|trouble| {
-            trouble.during("begin a transaction")
-        })
+        begun
+            .and_then(|begun| begun.map_err(Trouble::from))
+            .map_err(|trouble| trouble.during("begin a transaction"))
     }
 
     /// As [`Store::enqueue`](jobs_core::store::Store::enqueue), within a transaction of the caller:
@@ -127,10 +127,16 @@ impl PostgresStore {
     }
 }
 
-async fn begin(
-    pool: sqlx::PgPool,
-) -> Result<sqlx::Transaction<'static, Postgres>, sqlx::Error> {
-    pool.begin().await
+/// Begins on the first connection that still lives. The pool asks none before it hands it out, and
+/// after the server was restarted all that it kept are dead; none of them began anything.
+async fn begin(pool: sqlx::PgPool) -> Result<sqlx::Transaction<'static, Postgres>, sqlx::Error> {
+    let mut kept = pool.size();
+    loop {
+        match pool.begin().await {
+            Err(error) if kept > 0 && is_parting(&error) => kept -= 1,
+            begun => return begun,
+        }
+    }
 }
 
 /// An open transaction of the suite.

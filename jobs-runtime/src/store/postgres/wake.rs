@@ -61,11 +61,12 @@ impl Bell {
         &self.channel
     }
 
-    /// The channel that a statement is to notify itself, or nothing when the end of the window will
-    /// tell.
+    /// The channel that a statement is to notify itself, or nothing while a window runs: then the
+    /// caller rings once the change is committed, for the window may end before that.
     pub(super) fn carried(&self) -> Option<&str> {
-        self.begin_window().then(|| {
-            self.run(Window { told: Told::ByStatement, ..self.window() });
+        let begun = self.state.compare_exchange(QUIET, TOLD, Ordering::SeqCst, Ordering::SeqCst);
+        begun.is_ok().then(|| {
+            self.run(self.window(Told::ByStatement));
             self.channel.as_str()
         })
     }
@@ -73,7 +74,7 @@ impl Bell {
     /// Tells of a change that was committed.
     pub(super) fn ring(&self) {
         if self.begin_window() {
-            self.run(self.window());
+            self.run(self.window(Told::NotYet));
         }
     }
 
@@ -84,11 +85,11 @@ impl Bell {
         begun == Ok(QUIET)
     }
 
-    fn window(&self) -> Window {
+    fn window(&self, told: Told) -> Window {
         Window {
-            told: Told::NotYet,
+            told,
             channel: self.channel.clone(),
-            state: Arc::clone(&self.state),
+            open: Open { state: Arc::clone(&self.state), is_over: false },
             lanes: Arc::clone(&self.lanes),
             statements: Arc::clone(&self.statements),
         }
@@ -111,24 +112,48 @@ enum Told {
 struct Window {
     told: Told,
     channel: String,
-    state: Arc<AtomicU8>,
+    open: Open,
     lanes: Arc<Lanes>,
     statements: Arc<Statements>,
 }
 
+/// The state of a window. Dropped before the window is over, as when its runtime ends, it lets the
+/// next change begin another one; else the bell would be mute from then on.
+struct Open {
+    state: Arc<AtomicU8>,
+    is_over: bool,
+}
+
+impl Open {
+    /// Ends the window where nothing changed within it; else a new one begins.
+    fn end(&mut self) -> bool {
+        let ended = self.state.compare_exchange(TOLD, QUIET, Ordering::SeqCst, Ordering::SeqCst);
+        self.is_over = ended.is_ok();
+        if !self.is_over {
+            self.state.store(TOLD, Ordering::SeqCst);
+        }
+        self.is_over
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        if !self.is_over {
+            self.state.store(QUIET, Ordering::SeqCst);
+        }
+    }
+}
+
 impl Window {
-    async fn run(self) {
+    async fn run(mut self) {
         if self.told == Told::NotYet {
             self.tell().await;
         }
         loop {
             tokio::time::sleep(WINDOW).await;
-            let quiet =
-                self.state.compare_exchange(TOLD, QUIET, Ordering::SeqCst, Ordering::SeqCst);
-            if quiet.is_ok() {
+            if self.open.end() {
                 return;
             }
-            self.state.store(TOLD, Ordering::SeqCst);
             self.tell().await;
         }
     }
@@ -247,9 +272,8 @@ impl Drop for Ear {
 fn channel(schema: &str) -> String {
     const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
     const PRIME: u64 = 0x0100_0000_01b3;
-    let hash = schema.bytes().fold(OFFSET, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(PRIME)
-    });
+    let hash =
+        schema.bytes().fold(OFFSET, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(PRIME));
     format!("jobs_{hash:016x}")
 }
 

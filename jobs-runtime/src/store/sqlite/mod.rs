@@ -1,1 +1,306 @@
-//! The embedded store: one SQLite file.
+//! The embedded store: one SQLite file, no server.
+//!
+//! 1. It keeps the contract of [`jobs_core::store`] on one machine, for any number of processes.
+//! 2. An acknowledged write survives the loss of power ([`Synchronous::Full`]).
+//! 3. Nobody ever sees `busy` because others write; see `turn`.
+//! 4. A worker's death is told without clocks, at once for a process that has ended; see `alive`.
+//! 5. Nothing of this store keeps the write-ahead log from being reset; see `wal`.
+//!
+//! Its tables begin with `jobs_`, so they may live in the file of an application, which may write to
+//! both in one transaction. A job can be added by any program with
+//! `INSERT INTO jobs_job (kind, version, payload) VALUES (…)`.
+//!
+//! Deliberately absent: databases in memory, network file systems, and other machines' workers. Use
+//! the memory store for tests and PostgreSQL for a fleet.
+//!
+//! Why one writer thread: SQLite has one write lock a file. Writers that take it in turns inside a
+//! process would each wait for their own flush to disk; one that gathers them shares it, and no
+//! cancelled future can leave a connection inside a transaction.
+
+mod alive;
+mod checkpoint;
+mod claim;
+mod connect;
+mod due;
+mod enqueue;
+mod error;
+mod event;
+mod file;
+mod heartbeat;
+mod holder;
+mod inspect;
+mod json;
+mod lease;
+mod migrate;
+mod operate;
+mod options;
+mod row;
+mod settle;
+mod sql;
+mod transaction;
+mod turn;
+mod unreadable;
+mod wake;
+mod wal;
+mod writer;
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use jobs_core::store::{
+    Author, CheckpointSave, Claim, Claimed, Enqueued, Heartbeat, NewWorker, Promoted, Retention,
+    Row, Settled, Standing, Store, Sweep, Swept, Wake,
+};
+use jobs_core::{
+    Clock, Fence, NewJob, QueueName, Random, Route, Settlement, StoreError, StoreId, WorkerId,
+};
+use sqlx::SqlitePool;
+use sqlx::sqlite::SqliteConnectOptions;
+
+use self::alive::LockFiles;
+use self::checkpoint::{Reread, Save, standings};
+use self::claim::Take;
+use self::connect::Connect;
+use self::due::{Promote, Recall, next_due};
+use self::enqueue::Enqueue;
+use self::error::{During, Result};
+use self::file::Location;
+use self::heartbeat::Beat;
+use self::lease::{Observer, Register, Renewals, TakeBack};
+use self::operate::Prune;
+pub use self::options::{SqliteOptions, Synchronous};
+use self::row::Columns;
+use self::settle::Settle;
+#[doc(hidden)]
+pub use self::sql::STATEMENTS;
+use self::turn::Turn;
+use self::wake::{Bell, Listener};
+use self::wal::Wal;
+use self::writer::{Parts, Writer};
+
+/// A store in a SQLite file. Clones are handles of the same store.
+///
+/// The workers that it registers count as alive for as long as a handle is, so it should live until
+/// the process ends.
+#[derive(Clone)]
+pub struct SqliteStore {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    id: StoreId,
+    location: Location,
+    options: SqliteOptions,
+    connect: Connect,
+    reads: SqlitePool,
+    transactions: SqlitePool,
+    writer: Writer,
+    bell: Arc<Bell>,
+    observer: Observer,
+}
+
+impl SqliteStore {
+    /// The SQL that makes the schema from nothing: what opening runs.
+    pub fn migration_sql() -> String {
+        migrate::whole_sql()
+    }
+
+    /// Opens a file such as `sqlite://jobs.db` or a path to one, and makes it if it is missing. Its
+    /// schema is brought to this build's, in one transaction, by whichever process comes first.
+    ///
+    /// # Errors
+    /// Each says what to do. `Configuration`: the address names no usable file. `ReadOnly`: it takes
+    /// no writes. `Schema`: a newer build has changed it in a way that this one can't work with.
+    /// `Busy`: another program has kept it locked for 30 s.
+    pub async fn open(address: &str, options: SqliteOptions) -> Result<Self> {
+        Self::open_with(file::options(address)?, options).await
+    }
+
+    /// Opens the file of a pool. The store makes connections of its own with the options of the pool,
+    /// such as its key; none of the pool's is used, so a drained pool never keeps a settlement
+    /// waiting. Transactions that were begun on the pool can be joined.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub async fn from_pool(pool: &SqlitePool, options: SqliteOptions) -> Result<Self> {
+        Self::open_with(pool.connect_options().as_ref().clone(), options).await
+    }
+
+    async fn open_with(connect: SqliteConnectOptions, options: SqliteOptions) -> Result<Self> {
+        let location = file::location(&connect)?;
+        let connect = Connect::new(connect.filename(&location.database), options.synchronous);
+        let turn =
+            || Turn::open(&location.workers, &location.database, Arc::clone(&options.random));
+        let opening = turn()?;
+        let now = options.clock.now();
+        let opened = async {
+            let mut first = connect.writing(&opening).await?;
+            let id = migrate::migrate(&mut first, &opening, now, options.random.as_ref()).await?;
+            Ok((id, first))
+        };
+        let (id, mut first) = opened.await.inspect_err(|_: &StoreError| location.leave())?;
+        let observer = Observer {
+            files: Arc::new(LockFiles::new(location.workers.clone())),
+            renewals: Arc::new(Renewals::default()),
+            clock: Arc::clone(&options.clock),
+        };
+        lease::tidy(&mut first, &observer.files).await?;
+        let bell = Arc::new(Bell::new());
+        let writer = Writer::start(Parts {
+            connect: connect.clone(),
+            turn: turn()?,
+            clock: Arc::clone(&options.clock),
+            bell: Arc::clone(&bell),
+            wal: Wal::new(&location.database, options.wal_warning_bytes),
+        })?;
+        let (reads, transactions) = (connect.reads(), connect.transactions());
+        let inner =
+            Inner { id, location, options, connect, reads, transactions, writer, bell, observer };
+        Ok(Self { inner: Arc::new(inner) })
+    }
+
+    fn reads(&self) -> &SqlitePool {
+        &self.inner.reads
+    }
+
+    fn transactions(&self) -> &SqlitePool {
+        &self.inner.transactions
+    }
+
+    fn writer(&self) -> &Writer {
+        &self.inner.writer
+    }
+
+    fn clock(&self) -> &dyn Clock {
+        self.inner.options.clock.as_ref()
+    }
+
+    fn random(&self) -> &Arc<dyn Random> {
+        &self.inner.options.random
+    }
+
+    fn store_id(&self) -> &StoreId {
+        &self.inner.id
+    }
+
+    fn database(&self) -> &Path {
+        &self.inner.location.database
+    }
+
+    fn observer(&self) -> Observer {
+        self.inner.observer.clone()
+    }
+
+    fn turn(&self) -> Result<Turn> {
+        let Location { workers, database, .. } = &self.inner.location;
+        Turn::open(workers, database, Arc::clone(self.random()))
+    }
+}
+
+impl fmt::Debug for SqliteStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SqliteStore")
+            .field("database", &self.inner.location.database)
+            .field("id", &self.inner.id)
+            .finish_non_exhaustive()
+    }
+}
+
+#[async_trait]
+impl Store for SqliteStore {
+    fn id(&self) -> &StoreId {
+        self.store_id()
+    }
+
+    async fn enqueue(&self, jobs: &[NewJob]) -> Result<Vec<Enqueued>> {
+        self.writer().write(Enqueue::new(jobs)?).await
+    }
+
+    async fn register(&self, worker: &NewWorker) -> Result<WorkerId> {
+        let observer = self.observer();
+        let file = observer.files.make(self.random().as_ref())?;
+        self.writer().write(Register::new(worker, file, observer)).await
+    }
+
+    async fn heartbeat(&self) -> Result<Box<dyn Heartbeat>> {
+        let beat = Beat::open(self, self.inner.connect.clone(), self.turn()?);
+        Ok(Box::new(beat.await?))
+    }
+
+    async fn routes(&self, queues: &[QueueName]) -> Result<Vec<(QueueName, Route)>> {
+        const DOING: &str = "listing routes";
+        let names: Vec<_> = queues.iter().map(QueueName::as_str).collect();
+        let rows = sqlx::query(sql::ROUTES).bind(json::rows(&names)).fetch_all(self.reads()).await;
+        let mut routes = BTreeSet::new();
+        for row in rows.during(DOING)? {
+            let mut columns = Columns::new(&row);
+            let (queue, route) = (columns.text().during(DOING)?, columns.bytes().during(DOING)?);
+            // What is no text can't be asked for again; a sweep ends its jobs.
+            let Ok(route) = std::str::from_utf8(route) else { continue };
+            if let Some(queue) = queues.iter().find(|name| name.as_str() == queue) {
+                routes.insert((queue.clone(), Route::from_store(route)));
+            }
+        }
+        Ok(routes.into_iter().collect())
+    }
+
+    async fn claim(&self, claim: Claim<'_>) -> Result<Claimed> {
+        self.writer().write(Take::new(claim)).await
+    }
+
+    async fn settle(&self, by: &Author, settlements: &[Settlement]) -> Result<Vec<Settled>> {
+        self.writer().write(Settle::new(by, settlements)).await
+    }
+
+    async fn checkpoint(&self, saves: &[CheckpointSave]) -> Result<Vec<Standing>> {
+        self.writer().write(Save::new(saves)).await
+    }
+
+    async fn check(&self, fences: &[Fence]) -> Result<Vec<Standing>> {
+        standings(self.reads(), fences).await
+    }
+
+    async fn reread(&self, fences: &[Fence]) -> Result<Vec<Row>> {
+        self.writer().write(Reread::new(fences)).await
+    }
+
+    async fn promote(&self, limit: u32) -> Result<Promoted> {
+        // Most of the time nothing is due, and then no write lock is taken.
+        let now = self.clock().now();
+        match next_due(self.reads()).await? {
+            None => Ok(Promoted::default()),
+            Some(due_at) if due_at > now => {
+                Ok(Promoted { count: 0, next_in: Some(due_at.since(now)) })
+            }
+            Some(_) => self.writer().write(Promote { limit }).await,
+        }
+    }
+
+    async fn refused_routes(&self) -> Result<Vec<Route>> {
+        const DOING: &str = "listing refused routes";
+        let rows = sqlx::query(sql::REFUSED_ROUTES).fetch_all(self.reads()).await.during(DOING)?;
+        let route = |row| Columns::new(row).text().map(Route::from_store);
+        let mut routes = rows.iter().map(route).collect::<Result<Vec<_>, _>>().during(DOING)?;
+        routes.sort_unstable();
+        Ok(routes)
+    }
+
+    async fn recall(&self, routes: &[Route], limit: u32) -> Result<u32> {
+        self.writer().write(Recall::new(routes, limit)).await
+    }
+
+    async fn sweep(&self, sweep: &Sweep) -> Result<Swept> {
+        self.writer().write(TakeBack::new(sweep, self.observer())).await
+    }
+
+    async fn prune(&self, retention: Retention, limit: u32) -> Result<u32> {
+        self.writer().write(Prune { retention, limit }).await
+    }
+
+    fn wake(&self) -> Box<dyn Wake> {
+        Box::new(Listener::new(Arc::clone(&self.inner.bell)))
+    }
+}

@@ -31,6 +31,8 @@ pub(super) struct Driver<'a> {
     pub(super) former: Vec<ClaimedJob>,
     /// Jobs whose due instant each store has drawn by itself.
     pub(super) drawn: BTreeSet<JobId>,
+    /// Jobs that were made to run by hand, perhaps under a claim number that was over.
+    pub(super) revived: BTreeSet<JobId>,
     /// The latest job claimed from anywhere.
     pub(super) latest: Option<JobId>,
 }
@@ -53,6 +55,7 @@ impl<'a> Driver<'a> {
             gone: Vec::new(),
             former: Vec::new(),
             drawn: BTreeSet::new(),
+            revived: BTreeSet::new(),
             latest: None,
         }
     }
@@ -69,6 +72,14 @@ impl<'a> Driver<'a> {
             self.differ(&format!("the model answers {expected:#?}\nthe store answers {actual:#?}"));
         }
         expected
+    }
+
+    /// Does one thing that has only one right answer.
+    pub(super) async fn both_answer(&mut self, step: Step, right: &Answer) {
+        let answer = self.both(step).await;
+        if answer != *right {
+            self.differ(&format!("both answer {answer:#?}\nthe contract says {right:#?}"));
+        }
     }
 
     /// Compares all that both stores say of themselves.

@@ -5,8 +5,8 @@ use std::time::Duration;
 use async_lock::Mutex;
 
 use super::super::super::{
-    Author, Cancelled, CheckpointSave, Claim, Claimed, Enqueued, Head, Heartbeat, Held, NewWorker,
-    Phase, Redriven, Retention, Sweep, Swept, Transaction,
+    Author, Cancelled, CheckpointSave, Claim, Claimed, Enqueued, Head, Heartbeat, Held, Leaving,
+    NewWorker, Phase, Redriven, Retention, Sweep, Swept, Transaction,
 };
 use super::super::scene::{ALL, NO_JITTER, build, new_worker};
 use super::super::{Subject, Tampering};
@@ -162,7 +162,7 @@ impl<'a> Side<'a> {
                     *heartbeat = Some(store.heartbeat().await.unwrap());
                 }
                 let heartbeat = heartbeat.as_mut().expect("a heartbeat was just opened");
-                Answer::Renewed(heartbeat.renew(worker, Phase::Working).await.unwrap())
+                Answer::Renewed(heartbeat.renew(worker, Phase::Working, LEASE).await.unwrap())
             }
             Step::Held(worker) => {
                 let mut heartbeat = store.heartbeat().await.unwrap();
@@ -175,7 +175,9 @@ impl<'a> Side<'a> {
                 self.swept(store.sweep(&sweep).await.unwrap())
             }
             Step::Close(worker) => {
-                let closed = store.close(self.own_worker(*worker), &self.author(*worker)).await;
+                let mut heartbeat = store.heartbeat().await.unwrap();
+                let (own, by) = (self.own_worker(*worker), self.author(*worker));
+                let closed = heartbeat.close(own, &by, &Leaving::default()).await;
                 let mut jobs: Vec<_> =
                     closed.unwrap().into_iter().map(|job| self.shared_job(job)).collect();
                 jobs.sort_unstable();

@@ -118,6 +118,8 @@ CREATE TABLE {schema}.worker (
     expires_at_us BIGINT NOT NULL,
     ended_at_us BIGINT,
     is_taken_back BOOLEAN NOT NULL DEFAULT false,
+    -- It claims nothing more, and its lease stays open until the process is gone.
+    is_leaving BOOLEAN NOT NULL DEFAULT false,
     phase TEXT NOT NULL,
     name TEXT NOT NULL,
     build TEXT NOT NULL,
@@ -130,6 +132,12 @@ CREATE TABLE {schema}.worker (
 CREATE INDEX worker_open ON {schema}.worker (id) WHERE ended_at_us IS NULL;
 
 CREATE TABLE {schema}.cancel_request (
+    job_id BIGINT PRIMARY KEY,
+    claim_number BIGINT NOT NULL
+);
+
+-- Runs whose worker left before their handlers had ended. One of an earlier run has no effect.
+CREATE TABLE {schema}.abandoned (
     job_id BIGINT PRIMARY KEY,
     claim_number BIGINT NOT NULL
 );

@@ -5,7 +5,8 @@
 -- A job whose claim number can't grow is left for exhausted.sql.
 -- $1 worker; arrays: $2 queue, $3 route, $4 after place, $5 after id, $6 limit; $7 limit of all.
 WITH holder AS MATERIALIZED (
-    SELECT FROM {schema}.worker WHERE id = $1 AND ended_at_us IS NULL FOR KEY SHARE
+    SELECT FROM {schema}.worker WHERE id = $1 AND ended_at_us IS NULL AND NOT is_leaving
+    FOR KEY SHARE
 ),
 head AS MATERIALIZED (
     SELECT wanted.*

@@ -2,7 +2,8 @@
 -- Nothing happens when it has ended already.
 -- $1 worker, $2 phase.
 WITH open AS MATERIALIZED (
-    SELECT id FROM {schema}.worker WHERE id = $1 AND ended_at_us IS NULL FOR UPDATE
+    SELECT id FROM {schema}.worker WHERE id = $1 AND ended_at_us IS NULL AND NOT is_leaving
+    FOR UPDATE
 )
 UPDATE {schema}.worker
 SET phase = $2, ended_at_us = (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)

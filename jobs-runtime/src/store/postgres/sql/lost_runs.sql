@@ -40,7 +40,11 @@ lost AS MATERIALIZED (
 )
 SELECT
     job.id, job.claim_number, job.failures, job.interruptions, job.crashes, job.refusals,
-    job.snoozes, job.max_failures, job.max_interruptions, job.refused_reason, job.refused_build
+    job.snoozes, job.max_failures, job.max_interruptions, job.refused_reason, job.refused_build,
+    EXISTS (
+        SELECT FROM {schema}.abandoned
+        WHERE abandoned.job_id = job.id AND abandoned.claim_number = job.claim_number
+    ) AS is_abandoned
 FROM lost
 CROSS JOIN LATERAL (
     SELECT job.* FROM {schema}.job AS job

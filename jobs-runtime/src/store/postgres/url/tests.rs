@@ -8,7 +8,9 @@ fn parts(url: &str) -> (String, String, u16, Option<String>) {
 
 #[test]
 fn a_password_may_hold_any_characters() {
-    for password in ["p@ss:w/o#r?d%^&", "with space", "100%", "%zz", "a@b@c", "p%40ss", "?", "#", "/"] {
+    for password in
+        ["p@ss:w/o#r?d%^&", "with space", "100%", "%zz", "a@b@c", "p%40ss", "?", "#", "/"]
+    {
         let url = format!("postgres://me:{password}@db.example:6543/shop");
         let expected = ("me".into(), "db.example".into(), 6543, Some("shop".into()));
         assert_eq!(parts(&url), expected, "{password}");

@@ -1,0 +1,75 @@
+//! The new build: its welcome has a locale that old readers must not drop, and there is a new kind.
+//! `mixed-new DB`
+
+use std::time::Duration;
+
+use jobs_runtime::State;
+use jobs_runtime::prelude::*;
+use serde::{Deserialize, Serialize};
+
+#[derive(Debug, Serialize, Deserialize, Job)]
+#[job(kind = "mail.welcome", version = "1.1.0")]
+struct Welcome {
+    to: String,
+    #[serde(default)]
+    locale: Option<String>,
+}
+
+#[derive(Debug, Serialize, Deserialize, Job)]
+#[job(kind = "mail.digest", version = "1.0.0")]
+struct Digest {
+    to: String,
+}
+
+impl Handler<()> for Welcome {
+    async fn run(self, _cx: JobContext<()>) -> Result<Outcome, JobError> {
+        let locale = self.locale.unwrap_or_else(|| "no locale".to_owned());
+        println!("new build ran mail.welcome for {} in {locale}", self.to);
+        Ok(Outcome::Done)
+    }
+}
+
+impl Handler<()> for Digest {
+    async fn run(self, _cx: JobContext<()>) -> Result<Outcome, JobError> {
+        println!("new build ran mail.digest for {}", self.to);
+        Ok(Outcome::Done)
+    }
+}
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    let url = std::env::args().nth(1).unwrap_or_else(|| "sqlite://mixed.db".to_owned());
+    let jobs = Jobs::builder().build_label("mixed 1.1.0").open(&url).await?;
+    let welcome = |n| Welcome { to: format!("new-{n}"), locale: Some("de".to_owned()) };
+    jobs.enqueue_all((0..20).map(welcome)).await?;
+    jobs.enqueue_all((0..20).map(|n| Digest { to: format!("digest-{n}") })).await?;
+    // The old build alone works first, and gives back what it can't read.
+    until_refused(&jobs).await?;
+    let handlers = Registry::new().job::<Welcome>().job::<Digest>().build()?;
+    let worker = Worker::new(&jobs, handlers, ()).name("new");
+    let report = worker.run_until(until_all_ended(&jobs)).await?;
+    println!("new build left: {} settled, {} released", report.settled, report.released);
+    for count in jobs.inspect().counts().await? {
+        println!("{} {} {}: {}", count.kind, count.version, count.state, count.jobs);
+    }
+    Ok(())
+}
+
+/// Waits until the old build has refused one job of each of the new routes.
+async fn until_refused(jobs: &Jobs) -> anyhow::Result<()> {
+    while jobs.store().refused_routes().await?.len() < 2 {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    Ok(())
+}
+
+async fn until_all_ended(jobs: &Jobs) {
+    let is_over = async || {
+        let counts = jobs.inspect().counts().await.unwrap_or_default();
+        let ended = counts.iter().filter(|count| count.state == State::Succeeded);
+        ended.map(|count| count.jobs).sum::<u64>() == 60
+    };
+    while !is_over().await {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}

@@ -1,0 +1,158 @@
+//! The drain as a value: from the request to stop until the worker has left.
+//!
+//! 1. Phases only move forward, and each has a bound; their sum fits the grace period.
+//! 2. `Done` by itself needs both: nothing is held, and the claim loop has said that it closed.
+//! 3. There is no clock and no future inside: [`Drain::step`] is called with what happened and when,
+//!    and answers what to do.
+//!
+//! Correctness never rests on it: a worker that is killed at any instant loses nothing.
+
+use std::time::Duration;
+
+use crate::store::Phase;
+
+/// When each phase ends, counted from the request to stop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Split {
+    /// Until here handlers may finish.
+    pub quiet: Duration,
+    /// Until here handlers that were asked to return may do so.
+    pub interrupting: Duration,
+    /// Until here what was aborted is given back.
+    pub releasing: Duration,
+    /// Here the process is gone: before the supervisor kills it.
+    pub exit: Duration,
+}
+
+impl Split {
+    /// Splits a grace period: of 30 s, to 24 s, 27.5 s, 29 s and 29.5 s; others in proportion.
+    pub fn of(grace: Duration) -> Self {
+        Self {
+            quiet: grace * 240 / 300,
+            interrupting: grace * 275 / 300,
+            releasing: grace * 290 / 300,
+            exit: grace * 295 / 300,
+        }
+    }
+}
+
+/// What happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Event {
+    /// Someone asks the worker to stop; a second time moves on one phase.
+    Stop,
+    /// The claim loop has ended, and nothing it claimed is unaccounted for.
+    IntakeClosed,
+    /// This many runs are held: running, or ended and not settled.
+    Held(usize),
+    /// Time has passed.
+    Tick,
+}
+
+/// What to do, in order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Action {
+    /// Tell the store and the log of a phase.
+    Enter(Phase),
+    /// Claim nothing more.
+    CloseIntake,
+    /// Ask every handler to return.
+    AskHandlers,
+    /// Abort every handler.
+    AbortHandlers,
+    /// Close the worker in the store, which gives back what it still holds.
+    CloseWorker,
+    /// Leave at once.
+    Exit,
+    /// Come back with a tick at this time at the latest.
+    WakeAt(Duration),
+}
+
+/// The state of a drain.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Drain {
+    phase: Phase,
+    split: Split,
+    stopped_at: Duration,
+    held: usize,
+    is_intake_closed: bool,
+}
+
+impl Drain {
+    /// A worker that works.
+    pub const fn new(split: Split) -> Self {
+        Self {
+            phase: Phase::Working,
+            split,
+            stopped_at: Duration::ZERO,
+            held: 0,
+            is_intake_closed: false,
+        }
+    }
+
+    /// The phase it is in.
+    pub const fn phase(&self) -> Phase {
+        self.phase
+    }
+
+    /// Takes in what happened at `now` and answers what to do.
+    pub fn step(&mut self, now: Duration, event: Event) -> Vec<Action> {
+        match event {
+            Event::Stop if self.phase == Phase::Working => {
+                self.stopped_at = now;
+                return self.enter(Phase::Quiet);
+            }
+            Event::Stop => return self.next(),
+            Event::IntakeClosed => self.is_intake_closed = true,
+            Event::Held(held) => self.held = held,
+            Event::Tick => {}
+        }
+        if self.phase == Phase::Working {
+            return Vec::new();
+        }
+        if self.phase != Phase::Done && self.is_intake_closed && self.held == 0 {
+            return self.enter(Phase::Done);
+        }
+        if now >= self.phase_ends_at() { self.next() } else { Vec::new() }
+    }
+
+    /// Moves on one phase.
+    fn next(&mut self) -> Vec<Action> {
+        match self.phase {
+            Phase::Working => self.enter(Phase::Quiet),
+            Phase::Quiet => self.enter(Phase::Interrupting),
+            Phase::Interrupting => self.enter(Phase::Releasing),
+            Phase::Releasing => self.enter(Phase::Done),
+            Phase::Done => vec![Action::Exit],
+        }
+    }
+
+    fn enter(&mut self, phase: Phase) -> Vec<Action> {
+        self.phase = phase;
+        let act = match phase {
+            Phase::Working => None,
+            Phase::Quiet => Some(Action::CloseIntake),
+            Phase::Interrupting => Some(Action::AskHandlers),
+            Phase::Releasing => Some(Action::AbortHandlers),
+            Phase::Done => Some(Action::CloseWorker),
+        };
+        let mut actions = vec![Action::Enter(phase)];
+        actions.extend(act);
+        actions.push(Action::WakeAt(self.phase_ends_at()));
+        actions
+    }
+
+    fn phase_ends_at(&self) -> Duration {
+        let span = match self.phase {
+            Phase::Working => Duration::ZERO,
+            Phase::Quiet => self.split.quiet,
+            Phase::Interrupting => self.split.interrupting,
+            Phase::Releasing => self.split.releasing,
+            Phase::Done => self.split.exit,
+        };
+        self.stopped_at + span
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,214 @@
+//! Writes the implementations of a valid shape.
+//!
+//! 1. Every name is a path through `__private` of the user's own `jobs-core`, whatever is in scope:
+//!    no prelude, no import and no item of the user's can change what it means.
+//! 2. Nothing is written that depends on a feature, since `cfg` would ask the user's crate.
+//! 3. All of it sits in an anonymous `const`, so nothing is added to the user's names.
+//! 4. What rustc may find wrong with it is on the user's token that caused it, once. So the traits
+//!    that build on `Versioned` ask for it in a `where`: without that, a type that is not `Send`
+//!    would be told so for each of them. The `for` is there because rustc checks a bound without
+//!    any parameter on the spot, and then says it all the same.
+//! 5. What a type may lack is named as `<Type as Trait>::…` and not as a bound: rustc then answers
+//!    with the trait's own message, without quoting where a bound stands.
+
+use proc_macro2::{Ident, Literal, Span, TokenStream};
+use quote::{quote, quote_spanned};
+use syn::{Path, Type, spanned::Spanned};
+
+use crate::ast::{JobRole, Role, Shape};
+
+/// All implementations of a shape.
+pub(crate) fn implementations(shape: &Shape) -> TokenStream {
+    let past = shape.previous.as_ref().map(|previous| past(shape, previous));
+    let versioned = versioned(shape);
+    let role = match &shape.role {
+        Role::Job(job) => {
+            let payload = payload(shape, &job.kind);
+            let job = job_of(shape, job);
+            quote!(#payload #job)
+        }
+        Role::PastJob { kind } => payload(shape, kind),
+        Role::Checkpoint => {
+            let (name, private) = (&shape.name, private(shape));
+            quote! {
+                #[automatically_derived]
+                impl #private::Checkpoint for #name
+                where
+                    for<'__a> #name: #private::Versioned,
+                {
+                }
+            }
+        }
+    };
+    // Whoever deprecates an old shape means its uses by people, not its own implementations.
+    quote! {
+        #[allow(deprecated)]
+        const _: () = {
+            #past
+            #versioned
+            #role
+        };
+    }
+}
+
+/// The shape's past, and the checks of it that only rustc can make.
+fn past(shape: &Shape, previous: &Type) -> TokenStream {
+    let (name, private, at) = (&shape.name, private(shape), previous.span());
+    let role = match &shape.role {
+        Role::Job(_) | Role::PastJob { .. } => quote!(PastPayload),
+        Role::Checkpoint => quote!(PastCheckpoint),
+    };
+    let checks = checks(shape, previous);
+    let next = located(quote!(#name), at);
+    let past = quote_spanned!(at=> <#previous as #private::#role>::PREVIOUS);
+    let upcast_from = quote_spanned!(at=> <#next as #private::UpcastFrom<#previous>>::upcast_from);
+    quote! {
+        const __PREVIOUS: #private::Previous<#previous> = #past;
+        const __PAST: #private::Past<#name> = #private::Past::of(&__PREVIOUS, |__major, __text| {
+            #upcast_from(__PREVIOUS.decode(__major, __text))
+        });
+        #checks
+    }
+}
+
+fn checks(shape: &Shape, previous: &Type) -> TokenStream {
+    let (name, at) = (&shape.name, previous.span());
+    let private = located(private(shape), at);
+    let major = shape.version[0];
+    let none: &[String] = &[];
+    let kind = match &shape.role {
+        Role::Job(job) => Some((&job.kind, job.aliases.as_slice(), " or of one of its aliases")),
+        Role::PastJob { kind } => Some((kind, none, "")),
+        Role::Checkpoint => None,
+    };
+    let of_kind = kind.map(|(kind, aliases, or)| {
+        let demand = format!("the past of `{name}` must be of the kind `{kind}`{or}");
+        quote_spanned! {at=>
+            const _: () =
+                #private::assert!(__PAST.is_of_kind(#kind, &[#(#aliases),*]), #demand);
+        }
+    });
+    let demand = format!("the past of `{name}` must have an older major than its own, {major}");
+    quote_spanned! {at=>
+        #of_kind
+        const _: () = #private::assert!(__PAST.is_older(), #demand);
+    }
+}
+
+fn versioned(shape: &Shape) -> TokenStream {
+    let (name, private) = (&shape.name, private(shape));
+    let [major, minor, patch] = shape.version.map(Literal::u32_unsuffixed);
+    let [reader_major, reader_minor] = shape.min_reader.map(Literal::u32_unsuffixed);
+    let (lines, past) = if shape.previous.is_some() {
+        (quote!(__PAST.lines()), quote!(#private::Some(&__PAST)))
+    } else {
+        (quote!(#private::lines::<Self>()), quote!(#private::None))
+    };
+    let write = quote_spanned!(name.span()=> <Self as #private::Write>::write);
+    let read = quote_spanned!(name.span()=> <Self as #private::Read>::read);
+    quote! {
+        #[automatically_derived]
+        impl #private::Versioned for #name {
+            const VERSION: #private::Version = #private::Version::new(#major, #minor, #patch);
+            const MIN_READER: #private::MinReader =
+                #private::MinReader { major: #reader_major, minor: #reader_minor };
+
+            fn lines() -> #private::Vec<#private::Line> {
+                #lines
+            }
+
+            fn encode(&self) -> #private::Result<#private::String, #private::EncodeError> {
+                #write(self)
+            }
+
+            fn decode(
+                __major: #private::u32,
+                __text: &#private::str,
+            ) -> #private::Result<Self, #private::DecodeError> {
+                #read(__major, __text, #past)
+            }
+        }
+    }
+}
+
+fn payload(shape: &Shape, kind: &str) -> TokenStream {
+    let (name, private) = (&shape.name, private(shape));
+    quote! {
+        #[automatically_derived]
+        impl #private::Payload for #name
+        where
+            for<'__a> #name: #private::Versioned,
+        {
+            const KIND: &'static #private::str = #kind;
+        }
+    }
+}
+
+fn job_of(shape: &Shape, job: &JobRole) -> TokenStream {
+    let (name, private) = (&shape.name, private(shape));
+    let checkpoint = job.checkpoint.as_ref().map_or_else(
+        || quote!(type Checkpoint = #private::NoCheckpoint;),
+        |checkpoint| {
+            quote_spanned! {checkpoint.span()=>
+                type Checkpoint = <#checkpoint as #private::OwnCheckpoint>::Itself;
+            }
+        },
+    );
+    let aliases = (!job.aliases.is_empty()).then(|| {
+        let aliases = &job.aliases;
+        quote! {
+            const ALIASES: &'static [&'static #private::str] = &[#(#aliases),*];
+        }
+    });
+    let policy = policy(job, &private);
+    quote! {
+        #[automatically_derived]
+        impl #private::Job for #name
+        where
+            for<'__a> #name: #private::Versioned,
+        {
+            #checkpoint
+            #aliases
+            #policy
+        }
+    }
+}
+
+/// The policy as changes to the default one; nothing when there are none.
+fn policy(job: &JobRole, private: &TokenStream) -> Option<TokenStream> {
+    let queue = job.queue.as_ref().map(|queue| quote!(.queue(#queue)));
+    let priority = job.priority.map(Literal::i16_unsuffixed);
+    let priority = priority.map(|priority| quote!(.priority(#priority)));
+    let max_failures = job.max_failures.map(Literal::u32_unsuffixed);
+    let max_failures = max_failures.map(|limit| quote!(.max_failures(#limit)));
+    let timeout = job.timeout_ms.map(Literal::u64_unsuffixed);
+    let timeout = timeout.map(|ms| quote!(.timeout(#private::Duration::from_millis(#ms))));
+    let changes: Vec<TokenStream> =
+        [queue, priority, max_failures, timeout].into_iter().flatten().collect();
+    if changes.is_empty() {
+        return None;
+    }
+    Some(quote! {
+        const POLICY: #private::Policy = #private::Policy::DEFAULT #(#changes)*;
+    })
+}
+
+/// The one module that an expansion speaks of.
+fn private(shape: &Shape) -> TokenStream {
+    let krate: &Path = &shape.krate;
+    let at = krate.segments.last().map_or_else(Span::call_site, |last| last.ident.span());
+    let private = Ident::new("__private", at);
+    quote!(#krate::#private)
+}
+
+/// A path moved to another place, so that rustc points there; `$crate` means what it meant.
+fn located(path: TokenStream, at: Span) -> TokenStream {
+    path.into_iter()
+        .map(|mut token| {
+            if token.to_string() != "$crate" {
+                token.set_span(at);
+            }
+            token
+        })
+        .collect()
+}

@@ -1,0 +1,10 @@
+//! Aliases are no array.
+
+use jobs_core::Job;
+use serde::{Deserialize, Serialize};
+
+#[derive(Serialize, Deserialize, Job)]
+#[job(kind = "billing.charge", version = "1.0.0", aliases = ["billing.old_charge", "old"])]
+struct Charge;
+
+fn main() {}

@@ -1,0 +1,10 @@
+//! An alias is another kind, once.
+
+use jobs_core::Job;
+use serde::{Deserialize, Serialize};
+
+#[derive(Serialize, Deserialize, Job)]
+#[job(kind = "billing.charge", version = "1.0.0", aliases("old", "billing.charge", "old"))]
+struct Charge;
+
+fn main() {}

@@ -1,0 +1,11 @@
+//! Options of a checkpoint are not read for a job.
+
+use jobs_core::Job;
+use serde::{Deserialize, Serialize};
+
+#[derive(Serialize, Deserialize, Job)]
+#[job(kind = "billing.charge", version = "1.0.0")]
+#[checkpoint(version = "1.0.0")]
+struct Charge;
+
+fn main() {}

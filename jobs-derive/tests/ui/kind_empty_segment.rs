@@ -1,0 +1,10 @@
+//! No segment of a kind is empty.
+
+use jobs_core::Job;
+use serde::{Deserialize, Serialize};
+
+#[derive(Serialize, Deserialize, Job)]
+#[job(kind = "billing..charge", version = "1.0.0")]
+struct Charge;
+
+fn main() {}

@@ -1,0 +1,10 @@
+//! A type that is not in scope is reported by rustc, once.
+
+use jobs_core::Job;
+use serde::{Deserialize, Serialize};
+
+#[derive(Serialize, Deserialize, Job)]
+#[job(kind = "billing.charge", version = "2.0.0", previous = ChargeV1)]
+struct Charge;
+
+fn main() {}

@@ -1,0 +1,10 @@
+//! A queue has a name.
+
+use jobs_core::Job;
+use serde::{Deserialize, Serialize};
+
+#[derive(Serialize, Deserialize, Job)]
+#[job(kind = "billing.charge", version = "1.0.0", queue = "")]
+struct Charge;
+
+fn main() {}

@@ -1,0 +1,10 @@
+//! A newer reader needs no word.
+
+use jobs_core::Job;
+use serde::{Deserialize, Serialize};
+
+#[derive(Serialize, Deserialize, Job)]
+#[job(kind = "billing.charge", version = "2.1.0", readable_by = "2.2")]
+struct Charge;
+
+fn main() {}

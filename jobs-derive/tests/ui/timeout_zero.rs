@@ -1,0 +1,10 @@
+//! A run needs time.
+
+use jobs_core::Job;
+use serde::{Deserialize, Serialize};
+
+#[derive(Serialize, Deserialize, Job)]
+#[job(kind = "billing.charge", version = "1.0.0", timeout = "0s")]
+struct Charge;
+
+fn main() {}

@@ -1,0 +1,10 @@
+//! A version has no build part.
+
+use jobs_core::Job;
+use serde::{Deserialize, Serialize};
+
+#[derive(Serialize, Deserialize, Job)]
+#[job(kind = "billing.charge", version = "1.0.0+7")]
+struct Charge;
+
+fn main() {}

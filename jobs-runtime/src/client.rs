@@ -1,0 +1,325 @@
+//! The client: opens a store, enqueues, and looks at single jobs.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jobs_core::store::memory::MemoryStore;
+use jobs_core::store::{Inspect, Operate, Store};
+use jobs_core::{BuildId, Clock, JobId, JobRecord, MAX_PAYLOAD_BYTES, Random};
+
+use crate::clock::SystemClock;
+use crate::enqueue::{Enqueue, Enqueueable};
+use crate::error::{Error, ErrorKind};
+use crate::random::OsRandom;
+#[cfg(feature = "postgres")]
+use crate::store::postgres::{PostgresOptions, PostgresStore};
+#[cfg(feature = "sqlite")]
+use crate::store::sqlite::{SqliteOptions, SqliteStore};
+use crate::store::{Backend, StoreDatabase, unknown_scheme};
+
+/// A handle on a job store. Cheap to clone; all clones share the connections.
+#[derive(Clone)]
+pub struct Jobs {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    backend: Backend,
+    settings: Settings,
+}
+
+/// How a client is opened.
+#[derive(Debug, Clone)]
+pub struct JobsBuilder {
+    settings: Settings,
+    build: Option<String>,
+}
+
+#[derive(Debug, Clone)]
+struct Settings {
+    clock: Arc<dyn Clock>,
+    random: Arc<dyn Random>,
+    build: BuildId,
+    max_payload_bytes: usize,
+    #[cfg(feature = "sqlite")]
+    sqlite: Vec<Change<SqliteOptions>>,
+    #[cfg(feature = "postgres")]
+    postgres: Vec<Change<PostgresOptions>>,
+}
+
+impl Jobs {
+    /// Opens the store at an address with the default settings: `sqlite://app.db` (the file is made
+    /// when absent), `postgres://user@host/database`, or `memory:` for tests.
+    ///
+    /// # Errors
+    /// A [`Store`](ErrorKind::Store) error that says what to do: an address that no store serves, a
+    /// file or server that can't be used, a schema of another version.
+    pub async fn open(url: &str) -> Result<Self, Error> {
+        Self::builder().open(url).await
+    }
+
+    /// Settings that differ from the defaults.
+    pub fn builder() -> JobsBuilder {
+        JobsBuilder {
+            settings: Settings {
+                clock: Arc::new(SystemClock),
+                random: Arc::new(OsRandom::new()),
+                build: BuildId::default(),
+                max_payload_bytes: MAX_PAYLOAD_BYTES,
+                #[cfg(feature = "sqlite")]
+                sqlite: Vec::new(),
+                #[cfg(feature = "postgres")]
+                postgres: Vec::new(),
+            },
+            build: None,
+        }
+    }
+
+    /// Begins to enqueue a job. Nothing happens until it is awaited.
+    pub fn enqueue<J: Enqueueable>(&self, job: J) -> Enqueue<'_, J::One> {
+        Enqueue::new(self, [job])
+    }
+
+    /// Begins to enqueue any number of jobs of one type. All are stored or none; the answers are in
+    /// their order.
+    pub fn enqueue_all<J: Enqueueable>(
+        &self,
+        jobs: impl IntoIterator<Item = J>,
+    ) -> Enqueue<'_, J::Many> {
+        Enqueue::new(self, jobs)
+    }
+
+    /// Opens a transaction on the database that the jobs are in, for rows of the application that
+    /// commit together with jobs: `jobs.begin::<sqlx::Sqlite>()`.
+    ///
+    /// On SQLite it is `BEGIN IMMEDIATE` and everyone else's writes wait for its end, so keep it
+    /// short; a call of this client that is not passed the transaction waits for it too, and fails
+    /// when it would wait for ever. Dropping it rolls it back.
+    ///
+    /// # Errors
+    /// [`WrongTransaction`](ErrorKind::WrongTransaction) when the jobs are in another database; a
+    /// [`Store`](ErrorKind::Store) error.
+    pub async fn begin<DB: StoreDatabase>(&self) -> Result<sqlx::Transaction<'static, DB>, Error> {
+        DB::begin(self).await
+    }
+
+    /// Reads a job and where it is in its life; `None` when there is none with this id.
+    ///
+    /// # Errors
+    /// A [`Store`](ErrorKind::Store) error.
+    pub async fn job(&self, id: JobId) -> Result<Option<JobRecord>, Error> {
+        Ok(self.inspect().job(id).await?)
+    }
+
+    /// Waits until a job has succeeded, died or been cancelled, and reads it.
+    ///
+    /// # Errors
+    /// [`NotFound`](ErrorKind::NotFound) when there is no such job (any more); a
+    /// [`Store`](ErrorKind::Store) error.
+    ///
+    /// # Cancel safety
+    /// May be dropped at any time.
+    pub async fn wait(&self, id: JobId) -> Result<JobRecord, Error> {
+        const FIRST: Duration = Duration::from_millis(10);
+        const LONGEST: Duration = Duration::from_millis(500);
+        let mut wake = self.store().wake();
+        let mut pause = FIRST;
+        loop {
+            let job = self.job(id).await?;
+            let job = job.ok_or_else(|| {
+                Error::new(ErrorKind::NotFound, format!("there is no job {id} (any more)"))
+            })?;
+            if job.state.is_finished() {
+                return Ok(job);
+            }
+            // The settlement of a run need not wake anyone, so a poll stands behind the signal.
+            drop(tokio::time::timeout(pause, wake.changed()).await);
+            pause = (pause * 2).min(LONGEST);
+        }
+    }
+
+    /// The store's contract, for tools and tests.
+    pub fn store(&self) -> &dyn Store {
+        self.inner.backend.store()
+    }
+
+    /// The read side, for tools.
+    pub fn inspect(&self) -> &dyn Inspect {
+        self.inner.backend.inspect()
+    }
+
+    /// The operators' side, for tools.
+    pub fn operate(&self) -> &dyn Operate {
+        self.inner.backend.operate()
+    }
+
+    /// The label of this build.
+    pub fn build(&self) -> &BuildId {
+        &self.inner.settings.build
+    }
+
+    pub(crate) fn backend(&self) -> &Backend {
+        &self.inner.backend
+    }
+
+    pub(crate) fn clock(&self) -> &Arc<dyn Clock> {
+        &self.inner.settings.clock
+    }
+
+    pub(crate) fn max_payload_bytes(&self) -> usize {
+        self.inner.settings.max_payload_bytes
+    }
+
+    pub(crate) fn random(&self) -> &Arc<dyn Random> {
+        &self.inner.settings.random
+    }
+
+    fn new(backend: Backend, settings: Settings) -> Self {
+        Self { inner: Arc::new(Inner { backend, settings }) }
+    }
+}
+
+impl Settings {
+    #[cfg(feature = "sqlite")]
+    fn sqlite(&self) -> SqliteOptions {
+        let options = SqliteOptions::new(self.clock.clone(), self.random.clone());
+        self.sqlite.iter().fold(options, |options, change| (change.0)(options))
+    }
+
+    #[cfg(feature = "postgres")]
+    fn postgres(&self) -> PostgresOptions {
+        let options = PostgresOptions::default().random(self.random.clone());
+        self.postgres.iter().fold(options, |options, change| (change.0)(options))
+    }
+}
+
+/// A change to a store's options, kept until the store is opened.
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+#[derive(Clone)]
+struct Change<O>(Arc<dyn Fn(O) -> O + Send + Sync>);
+
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+impl<O> fmt::Debug for Change<O> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Change")
+    }
+}
+
+impl fmt::Debug for Jobs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Jobs").field("store", &self.store().id().0).finish_non_exhaustive()
+    }
+}
+
+impl JobsBuilder {
+    /// Labels this build, such as `concat!(env!("CARGO_PKG_NAME"), " ", env!("CARGO_PKG_VERSION"))`.
+    /// 1 to 255 bytes. Default: `unlabelled`.
+    #[must_use]
+    pub fn build_label(mut self, label: impl Into<String>) -> Self {
+        self.build = Some(label.into());
+        self
+    }
+
+    /// The largest payload, in bytes of JSON text. Default: 1 MiB. Larger ones are refused before
+    /// any write.
+    #[must_use]
+    pub fn max_payload_bytes(mut self, bytes: usize) -> Self {
+        self.settings.max_payload_bytes = bytes;
+        self
+    }
+
+    /// Changes how a SQLite file is opened:
+    /// `.sqlite(|options| options.synchronous(Synchronous::Normal))`.
+    #[cfg(feature = "sqlite")]
+    #[must_use]
+    pub fn sqlite(
+        mut self,
+        change: impl Fn(SqliteOptions) -> SqliteOptions + Send + Sync + 'static,
+    ) -> Self {
+        self.settings.sqlite.push(Change(Arc::new(change)));
+        self
+    }
+
+    /// Changes how a PostgreSQL store is opened: `.postgres(|options| options.schema("shop_jobs"))`.
+    #[cfg(feature = "postgres")]
+    #[must_use]
+    pub fn postgres(
+        mut self,
+        change: impl Fn(PostgresOptions) -> PostgresOptions + Send + Sync + 'static,
+    ) -> Self {
+        self.settings.postgres.push(Change(Arc::new(change)));
+        self
+    }
+
+    /// Another source of time, for tests.
+    #[must_use]
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.settings.clock = clock;
+        self
+    }
+
+    /// Another source of chance, for tests.
+    #[must_use]
+    pub fn random(mut self, random: Arc<dyn Random>) -> Self {
+        self.settings.random = random;
+        self
+    }
+
+    /// Opens the store at an address.
+    ///
+    /// # Errors
+    /// As [`Jobs::open`]; [`Configuration`](ErrorKind::Configuration) for a malformed build label.
+    pub async fn open(self, url: &str) -> Result<Jobs, Error> {
+        let settings = self.checked()?;
+        let backend = match url.split_once(':') {
+            Some(("memory", _)) => {
+                let seed = settings.random.draw();
+                Backend::Memory(MemoryStore::new(settings.clock.clone(), seed))
+            }
+            #[cfg(feature = "sqlite")]
+            Some(("sqlite", _)) => {
+                let options = settings.sqlite();
+                Backend::Sqlite(SqliteStore::open(url, options).await?)
+            }
+            #[cfg(feature = "postgres")]
+            Some(("postgres" | "postgresql", _)) => {
+                let options = settings.postgres();
+                Backend::Postgres(PostgresStore::open(url, options).await?)
+            }
+            _ => return Err(unknown_scheme(url).into()),
+        };
+        Ok(Jobs::new(backend, settings))
+    }
+
+    /// Uses a pool of the application's own; the file must not be in memory.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    #[cfg(feature = "sqlite")]
+    pub async fn from_sqlite(self, pool: &sqlx::SqlitePool) -> Result<Jobs, Error> {
+        let settings = self.checked()?;
+        let store = SqliteStore::from_pool(pool, settings.sqlite()).await?;
+        Ok(Jobs::new(Backend::Sqlite(store), settings))
+    }
+
+    /// Uses a pool of the application's own.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    #[cfg(feature = "postgres")]
+    pub async fn from_postgres(self, pool: &sqlx::PgPool) -> Result<Jobs, Error> {
+        let settings = self.checked()?;
+        let options = settings.postgres();
+        let store = PostgresStore::from_pool(pool.clone(), options).await?;
+        Ok(Jobs::new(Backend::Postgres(store), settings))
+    }
+
+    fn checked(self) -> Result<Settings, Error> {
+        let mut settings = self.settings;
+        if let Some(label) = self.build {
+            settings.build = BuildId::new(label)?;
+        }
+        Ok(settings)
+    }
+}

@@ -1,0 +1,255 @@
+//! What a handler is given besides its job.
+
+use std::error::Error as StdError;
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::time::Instant;
+
+use jobs_core::store::{CheckpointSave, Standing};
+use jobs_core::{
+    ClaimNumber, Fence, Headers, JobId, NoCheckpoint, StoreErrorKind, Timestamp, Versioned,
+};
+
+use crate::client::Jobs;
+use crate::error::{Error, ErrorKind};
+use crate::handler::JobError;
+use crate::run::{Reason, RunInfo, RunSignals, Wrote};
+use crate::store::UserTransaction;
+
+/// The largest checkpoint: 64 KiB of JSON text.
+pub const MAX_CHECKPOINT_BYTES: usize = 64 * 1024;
+
+/// What a handler is given besides its job: the application's state, and the run it is in.
+#[derive(Debug)]
+pub struct JobContext<S, C = NoCheckpoint> {
+    /// The application's state.
+    pub state: S,
+    parts: Parts,
+    resume: Option<C>,
+    _checkpoint: PhantomData<fn() -> C>,
+}
+
+/// What a context is made of, whatever the types of the state and the checkpoint.
+#[derive(Debug, Clone)]
+pub(crate) struct Parts {
+    pub(crate) jobs: Jobs,
+    pub(crate) info: Arc<RunInfo>,
+    pub(crate) signals: Arc<RunSignals>,
+}
+
+/// A handler is asked to return, or has lost its claim. Passed on with `?`, it counts as no failure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Interrupted {
+    /// The worker stops; the job goes on elsewhere.
+    Stopping,
+    /// A person cancelled the job.
+    Cancelled,
+    /// Another worker has the job: whatever this run still writes is refused.
+    LeaseLost,
+}
+
+impl fmt::Display for Interrupted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Stopping => "the worker is stopping",
+            Self::Cancelled => "the job was cancelled",
+            Self::LeaseLost => "the run lost its claim on the job",
+        })
+    }
+}
+
+impl StdError for Interrupted {}
+
+impl<S, C> JobContext<S, C> {
+    pub(crate) fn new(state: S, parts: Parts, resume: Option<C>) -> Self {
+        Self { state, parts, resume, _checkpoint: PhantomData }
+    }
+
+    /// The job.
+    pub fn id(&self) -> JobId {
+        self.parts.info.id()
+    }
+
+    /// The number of this claim. Every write about the run is refused once a higher one exists.
+    pub fn claim(&self) -> ClaimNumber {
+        self.parts.info.claim()
+    }
+
+    /// How many runs of the job failed before this one; interruptions don't count.
+    pub fn failures(&self) -> u32 {
+        self.parts.info.failures()
+    }
+
+    /// When this run times out; `None` without a time-out.
+    pub fn deadline(&self) -> Option<Instant> {
+        self.parts.info.deadline()
+    }
+
+    /// When the job was enqueued.
+    pub fn enqueued_at(&self) -> Timestamp {
+        self.parts.info.enqueued_at()
+    }
+
+    /// What the producer wrote beside the payload.
+    pub fn headers(&self) -> &Headers {
+        self.parts.info.headers()
+    }
+
+    /// All that is known of the run.
+    pub fn info(&self) -> &RunInfo {
+        &self.parts.info
+    }
+
+    /// A key for calls to other systems that must happen once: the same over all runs and redrives
+    /// of the job, and unlike that of any other job in any store.
+    pub fn idempotency_key(&self) -> String {
+        format!("{}-{}", self.parts.jobs.store().id(), self.id())
+    }
+
+    /// The client of the store that the job came from, to enqueue more.
+    pub fn jobs(&self) -> &Jobs {
+        &self.parts.jobs
+    }
+
+    /// Whether the handler is asked to return: the worker stops, the job is cancelled, its time is
+    /// up, or its lease is in danger.
+    pub fn is_stopping(&self) -> bool {
+        self.parts.signals.stopping().is_cancelled()
+    }
+
+    /// Waits until the handler is asked to return.
+    ///
+    /// # Cancel safety
+    /// May be dropped and called again.
+    pub async fn stopping(&self) {
+        self.parts.signals.stopping().cancelled().await;
+    }
+
+    /// Asks whether the run may go on: not asked to return, and its claim still stands in the store.
+    /// Writes nothing.
+    ///
+    /// # Errors
+    /// An [`Interrupted`], to be passed on with `?`; an infrastructure error when the store can't be
+    /// asked.
+    pub async fn check(&self) -> Result<(), JobError> {
+        self.standing_here()?;
+        let standings = self.parts.jobs.store().check(&[self.fence()]).await;
+        let standings = standings.map_err(|error| unanswered(error.into()))?;
+        self.stand(standings.first().copied().unwrap_or(Standing::Lost))
+    }
+
+    /// Writes the job's success inside a transaction of the application: it commits with the
+    /// application's own rows, or not at all. Return [`Outcome::Done`](crate::Outcome::Done) after
+    /// the commit; the row, not the return value, then decides.
+    ///
+    /// The job's row stays locked until the transaction ends, so commit soon.
+    ///
+    /// # Errors
+    /// [`Interrupted::LeaseLost`] when another has the job: roll back. An infrastructure error when
+    /// the store fails; a permanent one when the transaction is not one of this store.
+    pub async fn done_in<T: UserTransaction>(&self, tx: &mut T) -> Result<(), JobError> {
+        self.parts.signals.note_write(Wrote::Success);
+        let standing = self.parts.jobs.backend().done_in(tx.connection(), self.fence()).await;
+        match standing.map_err(unanswered)? {
+            Standing::Held | Standing::CancelRequested => Ok(()),
+            Standing::Lost => Err(Interrupted::LeaseLost.into()),
+        }
+    }
+
+    fn fence(&self) -> Fence {
+        self.parts.info.fence
+    }
+
+    /// What this process knows without asking.
+    fn standing_here(&self) -> Result<(), Interrupted> {
+        match self.parts.signals.reason() {
+            None => Ok(()),
+            Some(Reason::Drain | Reason::Timeout) => Err(Interrupted::Stopping),
+            Some(Reason::Cancel) => Err(Interrupted::Cancelled),
+            Some(Reason::Lease) => Err(Interrupted::LeaseLost),
+        }
+    }
+
+    fn stand(&self, standing: Standing) -> Result<(), JobError> {
+        match standing {
+            Standing::Held => Ok(self.standing_here()?),
+            Standing::CancelRequested => {
+                self.parts.signals.ask(Reason::Cancel);
+                Err(Interrupted::Cancelled.into())
+            }
+            Standing::Lost => {
+                self.parts.signals.ask(Reason::Lease);
+                Err(Interrupted::LeaseLost.into())
+            }
+        }
+    }
+}
+
+/// What follows from a call that the store did not answer: what is wrong with the call stays wrong,
+/// everything else is the infrastructure's.
+fn unanswered(error: Error) -> JobError {
+    let is_wrong = matches!(
+        error.kind(),
+        ErrorKind::WrongTransaction | ErrorKind::Store(StoreErrorKind::Invalid)
+    );
+    let error = JobError::from(error);
+    if is_wrong { error.permanent() } else { error.infrastructure() }
+}
+
+impl<S, C: Versioned> JobContext<S, C> {
+    /// The checkpoint to resume from, or a first one. Only the first call sees the saved one.
+    pub fn resume_or(&mut self, first: C) -> C {
+        self.resume.take().unwrap_or(first)
+    }
+
+    /// Saves a checkpoint. It is durable when this returns, even where that is an [`Interrupted`]
+    /// for a stop or a cancel.
+    ///
+    /// # Errors
+    /// An [`Interrupted`], to be passed on with `?`; an infrastructure error when the store can't
+    /// save it; a permanent one when it is larger than [`MAX_CHECKPOINT_BYTES`].
+    pub async fn checkpoint(&self, at: &C) -> Result<(), JobError> {
+        let save = self.save(at)?;
+        self.parts.signals.note_write(Wrote::Checkpoint);
+        let standings = self.parts.jobs.store().checkpoint(&[save]).await;
+        let standings = standings.map_err(|error| unanswered(error.into()))?;
+        self.stand(standings.first().copied().unwrap_or(Standing::Lost))
+    }
+
+    /// Saves a checkpoint inside a transaction of the application: it commits with the
+    /// application's own rows, or not at all. Never an interruption point.
+    ///
+    /// # Errors
+    /// [`Interrupted::LeaseLost`] when another has the job: roll back. An infrastructure error when
+    /// the store fails; a permanent one when the checkpoint is larger than [`MAX_CHECKPOINT_BYTES`]
+    /// or the transaction is not one of this store.
+    pub async fn checkpoint_in<T: UserTransaction>(
+        &self,
+        tx: &mut T,
+        at: &C,
+    ) -> Result<(), JobError> {
+        let save = self.save(at)?;
+        self.parts.signals.note_write(Wrote::Checkpoint);
+        let standing = self.parts.jobs.backend().checkpoint_in(tx.connection(), &save).await;
+        match standing.map_err(unanswered)? {
+            Standing::Held | Standing::CancelRequested => Ok(()),
+            Standing::Lost => Err(Interrupted::LeaseLost.into()),
+        }
+    }
+
+    fn save(&self, at: &C) -> Result<CheckpointSave, JobError> {
+        let text = at.encode().map_err(|error| JobError::from(error).permanent())?;
+        if text.len() > MAX_CHECKPOINT_BYTES {
+            let text = format!(
+                "the checkpoint has {} bytes, more than the limit of {MAX_CHECKPOINT_BYTES}; keep \
+                 the bulk in a table and a reference in the checkpoint",
+                text.len()
+            );
+            return Err(JobError::new(text).class("checkpoint_too_large").permanent());
+        }
+        let (version, min_reader) = (C::VERSION, C::MIN_READER);
+        Ok(CheckpointSave { fence: self.fence(), version, min_reader, text, keeps_failures: false })
+    }
+}

@@ -1,0 +1,213 @@
+//! What is said of jobs on their way into the store.
+
+use std::fmt;
+use std::future::{Future, IntoFuture};
+use std::marker::PhantomData;
+use std::pin::Pin;
+use std::time::{Duration, SystemTime};
+
+use jobs_core::store::Enqueued;
+use jobs_core::{Due, Headers, Job, NewJob, Priority, QueueName, UniqueKey, encode_headers};
+
+use crate::client::Jobs;
+use crate::error::{Error, ErrorKind};
+use crate::store::UserTransaction;
+
+/// A job or jobs about to be enqueued: set what differs from the kind's own policy, then await it.
+///
+/// `A` is the answer: [`Enqueued`] for one job, a list of them for many.
+///
+/// # Errors
+/// [`Payload`](ErrorKind::Payload) when a job can't be encoded or is too large, naming the field;
+/// [`Configuration`](ErrorKind::Configuration) for a malformed setting;
+/// [`Store`](ErrorKind::Store) when the store did not do it. Nothing was stored, except that an
+/// unavailable store may have done it although no answer came: enqueue with a
+/// [`unique_key`](Enqueue::unique_key) to repeat safely.
+///
+/// # Cancel safety
+/// A future that is dropped half-way has enqueued everything or nothing.
+#[must_use = "nothing is enqueued until this is awaited"]
+pub struct Enqueue<'a, A = Enqueued> {
+    jobs: &'a Jobs,
+    new: Result<Vec<NewJob>, Error>,
+    headers: Headers,
+    _answer: PhantomData<fn() -> A>,
+}
+
+/// As [`Enqueue`], inside a transaction of the application: the jobs exist only if it commits.
+///
+/// # Errors
+/// As [`Enqueue`]; [`WrongTransaction`](ErrorKind::WrongTransaction) or a
+/// [`Store`](ErrorKind::Store) error when the transaction is not one of this store.
+#[must_use = "nothing is enqueued until this is awaited"]
+pub struct EnqueueIn<'a, 't, A = Enqueued> {
+    enqueue: Enqueue<'a, A>,
+    tx: &'t mut dyn UserTransaction,
+}
+
+/// What an enqueue answers: for one job or for many.
+pub trait Answer: Sized + Send + sealed::Sealed {
+    #[doc(hidden)]
+    fn of(answers: Vec<Enqueued>) -> Self;
+}
+
+/// A job as what is enqueued: every [`Job`].
+///
+/// The answers are named through this trait because rustc says of a type in a signature what is
+/// missing, and of a bound alone also where it stands and what else there is.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a job",
+    label = "`{Self}` can't be enqueued",
+    note = "add `#[derive(Job)]` and `#[job(kind = \"…\", version = \"1.0.0\")]` to `{Self}`"
+)]
+pub trait Enqueueable: Job {
+    /// What the enqueue of one answers.
+    type One: Answer;
+    /// What the enqueue of many answers.
+    type Many: Answer;
+}
+
+#[diagnostic::do_not_recommend]
+impl<J: Job> Enqueueable for J {
+    type One = Enqueued;
+    type Many = Vec<Enqueued>;
+}
+
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for super::Enqueued {}
+    impl Sealed for Vec<super::Enqueued> {}
+}
+
+impl Answer for Enqueued {
+    fn of(answers: Vec<Enqueued>) -> Self {
+        *answers.last().expect("one job has one answer")
+    }
+}
+
+impl Answer for Vec<Enqueued> {
+    fn of(answers: Vec<Enqueued>) -> Self {
+        answers
+    }
+}
+
+impl Enqueue<'_> {
+    /// At most one job of this kind with this key waits at a time; while one does, this is
+    /// [`Enqueued::AlreadyThere`].
+    pub fn unique_key(self, key: impl AsRef<str>) -> Self {
+        match UniqueKey::new(key) {
+            Ok(key) => self.each(|job| job.unique_key = Some(key.clone())),
+            Err(error) => self.refused(&error.to_string()),
+        }
+    }
+}
+
+impl<'a, A: Answer> Enqueue<'a, A> {
+    pub(crate) fn new<J: Job>(jobs: &'a Jobs, given: impl IntoIterator<Item = J>) -> Self {
+        let encode = |job| NewJob::of(&job, jobs.max_payload_bytes());
+        let new = given.into_iter().map(encode).collect::<Result<Vec<_>, _>>();
+        Self { jobs, new: new.map_err(Error::from), headers: Headers::new(), _answer: PhantomData }
+    }
+
+    /// Not before this long from now, by the clock that the store judges due times by.
+    pub fn delay(self, delay: Duration) -> Self {
+        self.each(|job| job.due = Due::In(delay))
+    }
+
+    /// Not before this instant.
+    pub fn due_at(self, instant: SystemTime) -> Self {
+        self.each(|job| job.due = Due::At(instant.into()))
+    }
+
+    /// From -100 to 100, higher first, instead of the kind's own. See [`Priority`] for how waiting
+    /// jobs rise.
+    pub fn priority(self, priority: i16) -> Self {
+        let Some(priority) = Priority::new(priority) else {
+            return self.refused(&format!("priority {priority} is not one of -100 to 100"));
+        };
+        self.each(|job| job.priority = priority)
+    }
+
+    /// Another queue than the kind's own.
+    pub fn queue(self, name: impl AsRef<str>) -> Self {
+        match QueueName::new(name) {
+            Ok(name) => self.each(|job| job.queue = name.clone()),
+            Err(error) => self.refused(&error.to_string()),
+        }
+    }
+
+    /// Writes a header beside the payload, for middleware and tools.
+    pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.headers.insert(name.into(), value.into());
+        self
+    }
+
+    /// Enqueues inside a transaction of the application: the jobs exist only if it commits.
+    pub fn in_tx<'t, T: UserTransaction>(self, tx: &'t mut T) -> EnqueueIn<'a, 't, A> {
+        EnqueueIn { enqueue: self, tx }
+    }
+
+    fn finished(self) -> Result<Vec<NewJob>, Error> {
+        let headers = encode_headers(&self.headers)?;
+        let build = self.jobs.build();
+        let mut new = self.new?;
+        for job in &mut new {
+            job.headers.clone_from(&headers);
+            job.build = Some(build.clone());
+        }
+        Ok(new)
+    }
+
+    fn each(mut self, change: impl FnMut(&mut NewJob)) -> Self {
+        if let Ok(new) = &mut self.new {
+            new.iter_mut().for_each(change);
+        }
+        self
+    }
+
+    fn refused(mut self, why: &str) -> Self {
+        if self.new.is_ok() {
+            self.new = Err(Error::new(ErrorKind::Configuration, why));
+        }
+        self
+    }
+}
+
+type AnswerFuture<'a, A> = Pin<Box<dyn Future<Output = Result<A, Error>> + Send + 'a>>;
+
+impl<'a, A: Answer + 'a> IntoFuture for Enqueue<'a, A> {
+    type Output = Result<A, Error>;
+    type IntoFuture = AnswerFuture<'a, A>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(async move {
+            let store = self.jobs.store();
+            Ok(A::of(store.enqueue(&self.finished()?).await?))
+        })
+    }
+}
+
+impl<'a: 't, 't, A: Answer + 't> IntoFuture for EnqueueIn<'a, 't, A> {
+    type Output = Result<A, Error>;
+    type IntoFuture = AnswerFuture<'t, A>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(async move {
+            let backend = self.enqueue.jobs.backend();
+            let new = self.enqueue.finished()?;
+            Ok(A::of(backend.enqueue_in(self.tx.connection(), &new).await?))
+        })
+    }
+}
+
+impl<A> fmt::Debug for Enqueue<'_, A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Enqueue").field("jobs", &self.new).finish_non_exhaustive()
+    }
+}
+
+impl<A> fmt::Debug for EnqueueIn<'_, '_, A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.enqueue.fmt(f)
+    }
+}

@@ -1,0 +1,311 @@
+//! Which kinds a worker handles, as an explicit, typed list.
+//!
+//! Deliberately absent: collection at link time. It silently drops the crates that nobody names.
+
+mod erased;
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use jobs_core::{Job, Kind, Ladder, Line, Policy, QueueName, Reader};
+
+use self::erased::{Erased, FunctionHandler, TraitHandler};
+pub(crate) use self::erased::{PrepareError, Prepared, StoredText};
+use crate::handler::{Ends, Handler, HandlerFn, JobError, Outcome, Takes};
+use crate::run::RunInfo;
+
+/// Collects the handlers of a worker. [`build`](Self::build) reports every mistake at once.
+pub struct Registry<S> {
+    handled: Vec<Handled<S>>,
+    retired: Vec<String>,
+    around: Vec<Arc<Around<S>>>,
+}
+
+/// The handlers of a worker, checked.
+pub struct Handlers<S> {
+    handled: Vec<Handled<S>>,
+    by_kind: HashMap<String, Known>,
+    around: Vec<Arc<Around<S>>>,
+}
+
+/// One kind and how its jobs are run.
+pub(crate) struct Handled<S> {
+    pub(crate) kind: Arc<str>,
+    pub(crate) aliases: &'static [&'static str],
+    pub(crate) lines: Vec<Line>,
+    pub(crate) checkpoint_lines: Vec<Line>,
+    pub(crate) policy: Policy,
+    pub(crate) ladder: Ladder,
+    pub(crate) type_name: &'static str,
+    pub(crate) erased: Box<dyn Erased<S>>,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Known {
+    Handled(usize),
+    Retired,
+}
+
+type Around<S> =
+    dyn Fn(S, Arc<RunInfo>, Next) -> BoxFuture<'static, Result<Outcome, JobError>> + Send + Sync;
+
+/// The rest of a run, as a middleware sees it.
+pub struct Next(BoxFuture<'static, Result<Outcome, JobError>>);
+
+impl Next {
+    pub(crate) fn new(rest: BoxFuture<'static, Result<Outcome, JobError>>) -> Self {
+        Self(rest)
+    }
+
+    /// Runs the rest: the next middleware, or the handler.
+    ///
+    /// # Errors
+    /// What the handler returned.
+    pub async fn run(self) -> Result<Outcome, JobError> {
+        self.0.await
+    }
+}
+
+impl fmt::Debug for Next {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Next")
+    }
+}
+
+impl<S: Clone + Send + Sync + 'static> Registry<S> {
+    /// An empty list.
+    pub fn new() -> Self {
+        Self { handled: Vec::new(), retired: Vec::new(), around: Vec::new() }
+    }
+
+    /// Adds a job with its [`Handler`]; [`WithHandler`] is every type that has one.
+    #[must_use]
+    pub fn job<J: WithHandler<S>>(self) -> J::Registry {
+        J::add_to(self)
+    }
+
+    /// Adds a job with an async function as its handler:
+    /// `async fn(J, JobContext<S>) -> Result<(), JobError>`, or with
+    /// `JobContext<S, J::Checkpoint>` where the job names a checkpoint, or with
+    /// `Result<Outcome, JobError>`.
+    #[must_use]
+    pub fn handle<J: Job, C: 'static, R: Ends + Send, F: HandlerFn<J, C, R> + Takes<S, J, C>>(
+        mut self,
+        function: F,
+    ) -> Self {
+        let erased = Box::new(FunctionHandler::<J, C, R, F>::new(function));
+        self.handled.push(Handled::of::<J>(erased, Ladder::default()));
+        self
+    }
+
+    /// Declares that a kind is gone for good: its remaining jobs become dead letters of the class
+    /// `retired` instead of waiting for a build that reads them.
+    #[must_use]
+    pub fn retired(mut self, kind: impl Into<String>) -> Self {
+        self.retired.push(kind.into());
+        self
+    }
+
+    /// Wraps every run: `wrap` gets the state, what is known of the run, and the rest of it. What
+    /// is added first runs outermost.
+    ///
+    /// ```
+    /// # use jobs_runtime::Registry;
+    /// let registry = Registry::<()>::new().around(|(), run, next| async move {
+    ///     let outcome = next.run().await;
+    ///     println!("{} of {} ended: {outcome:?}", run.id(), run.kind());
+    ///     outcome
+    /// });
+    /// # drop(registry);
+    /// ```
+    #[must_use]
+    pub fn around<F, Fut>(mut self, wrap: F) -> Self
+    where
+        F: Fn(S, Arc<RunInfo>, Next) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Outcome, JobError>> + Send + 'static,
+    {
+        self.around.push(Arc::new(move |state, info, next| Box::pin(wrap(state, info, next))));
+        self
+    }
+
+    /// Checks the list.
+    ///
+    /// # Errors
+    /// [`RegistryError`] lists every kind that two types claim, that is both handled and retired,
+    /// or that is malformed.
+    pub fn build(self) -> Result<Handlers<S>, RegistryError> {
+        let mut problems = Vec::new();
+        let mut by_kind = HashMap::new();
+        for (at, handled) in self.handled.iter().enumerate() {
+            check(handled, &mut problems);
+            for kind in std::iter::once(&*handled.kind).chain(handled.aliases.iter().copied()) {
+                match by_kind.entry(kind.to_owned()) {
+                    Entry::Vacant(free) => {
+                        free.insert(Known::Handled(at));
+                    }
+                    Entry::Occupied(taken) => {
+                        problems.push(clash(kind, *taken.get(), handled, &self.handled));
+                    }
+                }
+            }
+        }
+        for kind in self.retired {
+            if let Err(error) = Kind::new(&kind) {
+                problems.push(error.to_string());
+            }
+            if let Some(Known::Handled(at)) = by_kind.insert(kind.clone(), Known::Retired) {
+                let name = self.handled[at].type_name;
+                problems.push(format!("kind `{kind}` is retired, but {name} still handles it"));
+            }
+        }
+        if problems.is_empty() {
+            Ok(Handlers { handled: self.handled, by_kind, around: self.around })
+        } else {
+            Err(RegistryError { problems })
+        }
+    }
+}
+
+/// A job that has a [`Handler`]: every type that implements it.
+///
+/// The registry is named through this trait because rustc says of a type in a signature what is
+/// missing, and of a bound alone also where it stands and what else there is.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` has no handler for the state `{S}`",
+    label = "no `Handler<{S}>` for `{Self}`",
+    note = "write `impl Handler<{S}> for {Self}`, or register an async function with `.handle(…)`"
+)]
+pub trait WithHandler<S: Clone + Send + Sync + 'static>: Handler<S> {
+    /// The registry that it is added to.
+    type Registry;
+
+    #[doc(hidden)]
+    fn add_to(registry: Registry<S>) -> Self::Registry;
+}
+
+#[diagnostic::do_not_recommend]
+impl<S: Clone + Send + Sync + 'static, J: Handler<S>> WithHandler<S> for J {
+    type Registry = Registry<S>;
+
+    fn add_to(mut registry: Registry<S>) -> Registry<S> {
+        let erased = Box::new(TraitHandler::<J>::new());
+        registry.handled.push(Handled::of::<J>(erased, J::ladder()));
+        registry
+    }
+}
+
+fn check<S>(handled: &Handled<S>, problems: &mut Vec<String>) {
+    let name = handled.type_name;
+    for kind in std::iter::once(&*handled.kind).chain(handled.aliases.iter().copied()) {
+        if let Err(error) = Kind::new(kind) {
+            problems.push(format!("{name}: {error}"));
+        }
+    }
+    if let Err(error) = QueueName::new(handled.policy.queue) {
+        problems.push(format!("{name}: {error}"));
+    }
+    if handled.lines.is_empty() || !handled.lines.is_sorted_by(|a, b| a.major < b.major) {
+        problems.push(format!("{name}: its lines are not one per major, oldest first"));
+    }
+}
+
+fn clash<S>(kind: &str, known: Known, handled: &Handled<S>, all: &[Handled<S>]) -> String {
+    let Known::Handled(at) = known else {
+        return format!("kind `{kind}` is both retired and handled by {}", handled.type_name);
+    };
+    let (first, second) = (all[at].type_name, handled.type_name);
+    if first == second {
+        return format!("kind `{kind}` is registered twice for {first}; remove one of the two");
+    }
+    format!(
+        "kind `{kind}` is claimed by two types, {first} and {second}; give one of them another \
+         kind, or register only one"
+    )
+}
+
+impl<S> Handled<S> {
+    fn of<J: Job>(erased: Box<dyn Erased<S>>, ladder: Ladder) -> Self {
+        Self {
+            kind: J::KIND.into(),
+            aliases: J::ALIASES,
+            lines: J::lines(),
+            checkpoint_lines: <J::Checkpoint as jobs_core::Versioned>::lines(),
+            policy: J::POLICY,
+            ladder,
+            type_name: std::any::type_name::<J>(),
+            erased,
+        }
+    }
+}
+
+impl<S> Handlers<S> {
+    /// What this build knows of a kind.
+    pub(crate) fn reader(&self, kind: &str) -> Reader<'_> {
+        match self.by_kind.get(kind) {
+            None => Reader::Unknown,
+            Some(Known::Retired) => Reader::Retired,
+            Some(Known::Handled(at)) => Reader::Reads(&self.handled[*at].lines),
+        }
+    }
+
+    /// The handler of a kind, where this build has one.
+    pub(crate) fn handled(&self, kind: &str) -> Option<&Handled<S>> {
+        match self.by_kind.get(kind)? {
+            Known::Handled(at) => Some(&self.handled[*at]),
+            Known::Retired => None,
+        }
+    }
+
+    pub(crate) fn all(&self) -> &[Handled<S>] {
+        &self.handled
+    }
+
+    pub(crate) fn around(&self) -> &[Arc<Around<S>>] {
+        &self.around
+    }
+}
+
+/// Every mistake of a [`Registry`], one a line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RegistryError {
+    problems: Vec<String>,
+}
+
+impl RegistryError {
+    /// The mistakes, in order of registration.
+    pub fn problems(&self) -> &[String] {
+        &self.problems
+    }
+}
+
+impl fmt::Display for RegistryError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the registry has mistakes: {}", self.problems.join("; "))
+    }
+}
+
+impl std::error::Error for RegistryError {}
+
+impl<S: Clone + Send + Sync + 'static> Default for Registry<S> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<S> fmt::Debug for Registry<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kinds: Vec<_> = self.handled.iter().map(|handled| &handled.kind).collect();
+        f.debug_struct("Registry").field("kinds", &kinds).finish_non_exhaustive()
+    }
+}
+
+impl<S> fmt::Debug for Handlers<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kinds: Vec<_> = self.by_kind.keys().collect();
+        f.debug_struct("Handlers").field("kinds", &kinds).finish_non_exhaustive()
+    }
+}

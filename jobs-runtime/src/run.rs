@@ -1,0 +1,162 @@
+//! One run in this process: what its handler, its dispatcher and the heartbeat share.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::time::Duration;
+
+use jobs_core::{Fence, Headers, JobId, QueueName, Timestamp};
+use tokio_util::sync::CancellationToken;
+
+/// Why a handler is asked to return.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reason {
+    /// The worker drains.
+    Drain,
+    /// A person asked to cancel the job.
+    Cancel,
+    /// The worker can't renew its lease, or someone else has the job.
+    Lease,
+    /// The time of the run is up.
+    Timeout,
+}
+
+/// What a run's handler wrote about it in the store: what only the row knows the fate of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Wrote {
+    /// Nothing.
+    Nothing,
+    /// A checkpoint, which may have reset counters.
+    Checkpoint,
+    /// Its success, in a transaction that may or may not have been committed.
+    Success,
+}
+
+/// What is known of a run before it starts.
+#[derive(Debug, Clone)]
+pub struct RunInfo {
+    pub(crate) fence: Fence,
+    pub(crate) kind: Arc<str>,
+    pub(crate) queue: QueueName,
+    pub(crate) failures: u32,
+    pub(crate) interruptions: u32,
+    pub(crate) headers: Headers,
+    pub(crate) enqueued_at: Timestamp,
+    pub(crate) deadline: Option<std::time::Instant>,
+}
+
+impl RunInfo {
+    /// The job.
+    pub fn id(&self) -> JobId {
+        self.fence.job
+    }
+
+    /// The number of this claim.
+    pub fn claim(&self) -> jobs_core::ClaimNumber {
+        self.fence.claim
+    }
+
+    /// The kind under which this build handles the job.
+    pub fn kind(&self) -> &str {
+        &self.kind
+    }
+
+    /// The queue that it was claimed from.
+    pub fn queue(&self) -> &QueueName {
+        &self.queue
+    }
+
+    /// How many runs of the job failed before this one.
+    pub fn failures(&self) -> u32 {
+        self.failures
+    }
+
+    /// How many runs of the job the infrastructure ended since its checkpoint last moved.
+    pub fn interruptions(&self) -> u32 {
+        self.interruptions
+    }
+
+    /// What the producer wrote beside the payload.
+    pub fn headers(&self) -> &Headers {
+        &self.headers
+    }
+
+    /// When the job was enqueued.
+    pub fn enqueued_at(&self) -> Timestamp {
+        self.enqueued_at
+    }
+
+    /// When this run times out; `None` without a time-out.
+    pub fn deadline(&self) -> Option<std::time::Instant> {
+        self.deadline
+    }
+}
+
+/// The signals of a run.
+#[derive(Debug, Default)]
+pub(crate) struct RunSignals {
+    stopping: CancellationToken,
+    reason: AtomicU8,
+    wrote: AtomicU8,
+    polled_since_us: AtomicU64,
+}
+
+impl RunSignals {
+    /// Asks the handler to return. The first reason stands, except that a lost lease and a cancel
+    /// outweigh a drain.
+    pub(crate) fn ask(&self, reason: Reason) {
+        let code = code(reason);
+        self.reason.fetch_max(code, Ordering::SeqCst);
+        self.stopping.cancel();
+    }
+
+    /// Why the handler was asked to return, if it was.
+    pub(crate) fn reason(&self) -> Option<Reason> {
+        match self.reason.load(Ordering::SeqCst) {
+            0 => None,
+            1 => Some(Reason::Drain),
+            2 => Some(Reason::Timeout),
+            3 => Some(Reason::Cancel),
+            _ => Some(Reason::Lease),
+        }
+    }
+
+    pub(crate) fn stopping(&self) -> &CancellationToken {
+        &self.stopping
+    }
+
+    /// Notes that the handler wrote about this run, before it does.
+    pub(crate) fn note_write(&self, wrote: Wrote) {
+        self.wrote.fetch_max(wrote as u8, Ordering::SeqCst);
+    }
+
+    pub(crate) fn wrote(&self) -> Wrote {
+        match self.wrote.load(Ordering::SeqCst) {
+            0 => Wrote::Nothing,
+            1 => Wrote::Checkpoint,
+            _ => Wrote::Success,
+        }
+    }
+
+    /// Notes when the handler began to hold its thread; zero: it does not.
+    pub(crate) fn note_poll(&self, since: Duration) {
+        let micros = u64::try_from(since.as_micros()).unwrap_or(u64::MAX);
+        self.polled_since_us.store(micros, Ordering::Relaxed);
+    }
+
+    /// For how long the handler has held its thread without yielding.
+    pub(crate) fn blocks_for(&self, now: Duration) -> Duration {
+        match self.polled_since_us.load(Ordering::Relaxed) {
+            0 => Duration::ZERO,
+            since => now.saturating_sub(Duration::from_micros(since)),
+        }
+    }
+}
+
+fn code(reason: Reason) -> u8 {
+    match reason {
+        Reason::Drain => 1,
+        Reason::Timeout => 2,
+        Reason::Cancel => 3,
+        Reason::Lease => 4,
+    }
+}

@@ -1,0 +1,192 @@
+//! Storing new jobs.
+
+use std::collections::HashMap;
+
+use async_trait::async_trait;
+use jobs_core::store::Enqueued;
+use jobs_core::{Due, JobId, NewJob, State, StoreError, StoreErrorKind, Timestamp};
+use sqlx::SqliteConnection;
+
+use super::error::{During, Result, not_written};
+use super::row::Columns;
+use super::writer::Write;
+use super::{json, sql};
+
+/// The largest payload that SQLite can take through a JSON array, where escapes may double it.
+const LARGEST_PAYLOAD: usize = 256 * 1024 * 1024;
+/// A statement takes rows until they have this many bytes, so that memory is bounded.
+const CHUNK_BYTES: usize = 4 * 1024 * 1024;
+/// A statement takes at most this many rows.
+const CHUNK_ROWS: usize = 4096;
+
+/// Jobs to be stored in one transaction.
+pub(super) struct Enqueue {
+    jobs: Vec<NewJob>,
+}
+
+impl Enqueue {
+    /// # Errors
+    /// [`StoreErrorKind::Invalid`] for a payload that SQLite can't keep.
+    pub(super) fn new(jobs: &[NewJob]) -> Result<Self> {
+        match jobs.iter().find(|job| job.payload.len() > LARGEST_PAYLOAD) {
+            None => Ok(Self { jobs: jobs.to_vec() }),
+            Some(job) => Err(StoreError::new(
+                StoreErrorKind::Invalid,
+                format!(
+                    "a payload of {} has {} bytes, more than the {LARGEST_PAYLOAD} that the SQLite \
+                     store keeps; store the bulk elsewhere and enqueue a reference",
+                    job.kind,
+                    job.payload.len()
+                ),
+            )),
+        }
+    }
+}
+
+#[async_trait]
+impl Write for Enqueue {
+    type Answer = Vec<Enqueued>;
+
+    async fn run(&mut self, tx: &mut SqliteConnection, now: Timestamp) -> Result<Vec<Enqueued>> {
+        let twins = twins(tx, &self.jobs).await?;
+        let mut fresh = self.jobs.iter().zip(&twins).filter(|(_, twin)| matches!(twin, Twin::None));
+        let mut added = Vec::new();
+        loop {
+            let chunk = chunk(fresh.by_ref().map(|(job, _)| job));
+            if chunk.is_empty() {
+                break;
+            }
+            added.extend(insert(tx, now, &chunk).await?);
+        }
+        Ok(answers(&twins, &added))
+    }
+
+    fn wakes(&self, _: &Vec<Enqueued>) -> bool {
+        true
+    }
+}
+
+/// What stands for a new job.
+enum Twin {
+    /// Nothing: it is stored.
+    None,
+    /// A job that waits already.
+    Stored(JobId),
+    /// An earlier element.
+    Element(usize),
+}
+
+async fn twins(tx: &mut SqliteConnection, jobs: &[NewJob]) -> Result<Vec<Twin>> {
+    let keyed = jobs.iter().enumerate().filter_map(|(element, job)| {
+        let key = job.unique_key.as_ref()?;
+        Some((element, (job.kind.as_str(), key.as_str())))
+    });
+    let keyed: Vec<_> = keyed.collect();
+    let mut twins: Vec<Twin> = jobs.iter().map(|_| Twin::None).collect();
+    let mut first = HashMap::new();
+    for (element, key) in &keyed {
+        let first = *first.entry(*key).or_insert(*element);
+        if first != *element {
+            twins[*element] = Twin::Element(first);
+        }
+    }
+    for chunk in keyed.chunks(CHUNK_ROWS) {
+        let keys: Vec<_> = chunk.iter().map(|(_, key)| *key).collect();
+        let rows = sqlx::query(sql::ENQUEUE_TWINS).bind(json::rows(&keys)).fetch_all(&mut *tx);
+        for row in rows.await.during("enqueueing jobs")? {
+            let mut columns = Columns::new(&row);
+            let (at, twin) = (columns.number(), columns.number());
+            let at = usize::try_from(at.during("enqueueing jobs")?).unwrap_or_default();
+            twins[chunk[at].0] = Twin::Stored(JobId(twin.during("enqueueing jobs")?));
+        }
+    }
+    Ok(twins)
+}
+
+/// Takes jobs until a statement is full.
+fn chunk<'a>(jobs: impl Iterator<Item = &'a NewJob>) -> Vec<&'a NewJob> {
+    let mut bytes = 0;
+    let mut chunk = Vec::new();
+    for job in jobs {
+        bytes += job.payload.len();
+        chunk.push(job);
+        if bytes >= CHUNK_BYTES || chunk.len() >= CHUNK_ROWS {
+            break;
+        }
+    }
+    chunk
+}
+
+async fn insert(
+    tx: &mut SqliteConnection,
+    now: Timestamp,
+    jobs: &[&NewJob],
+) -> Result<std::ops::RangeInclusive<i64>> {
+    let rows: Vec<_> = jobs.iter().map(|job| row(job, now)).collect();
+    let insert = sqlx::query(sql::ENQUEUE).bind(json::rows(&rows)).bind(now.as_micros());
+    let inserted = insert.execute(tx).await.during("enqueueing jobs")?;
+    let count = i64::try_from(jobs.len()).unwrap_or(i64::MAX);
+    if inserted.rows_affected() != count.unsigned_abs() {
+        return Err(not_written("enqueueing jobs"));
+    }
+    // One statement under the write lock: nobody else takes a number in between.
+    let last = inserted.last_insert_rowid();
+    Ok(last - count + 1..=last)
+}
+
+type NewRow<'a> = (
+    &'a str,
+    &'a str,
+    String,
+    String,
+    &'a str,
+    Option<&'a str>,
+    Option<&'a str>,
+    i16,
+    &'static str,
+    i64,
+    u32,
+    Option<u32>,
+    Option<&'a str>,
+);
+
+fn row(job: &NewJob, now: Timestamp) -> NewRow<'_> {
+    let due_at = match job.due {
+        Due::Unchanged => now,
+        Due::In(wait) => now.after(wait),
+        Due::At(instant) => instant,
+    };
+    let state = if due_at <= now { State::Ready } else { State::Scheduled };
+    (
+        job.queue.as_str(),
+        job.kind.as_str(),
+        job.version.to_string(),
+        job.min_reader.to_string(),
+        &job.payload,
+        job.headers.as_deref(),
+        job.unique_key.as_ref().map(AsRef::as_ref),
+        job.priority.value(),
+        state.as_str(),
+        due_at.as_micros(),
+        job.budget.max_failures,
+        job.budget.max_interruptions,
+        job.build.as_ref().map(AsRef::as_ref),
+    )
+}
+
+fn answers(twins: &[Twin], added: &[i64]) -> Vec<Enqueued> {
+    let mut added = added.iter();
+    let mut answers: Vec<Enqueued> = Vec::with_capacity(twins.len());
+    for twin in twins {
+        let answer = match twin {
+            Twin::Stored(id) => Enqueued::AlreadyThere(*id),
+            Twin::Element(first) => Enqueued::AlreadyThere(answers[*first].id()),
+            Twin::None => {
+                let id = added.next().expect("every job without a twin was stored");
+                Enqueued::Added(JobId(*id))
+            }
+        };
+        answers.push(answer);
+    }
+    answers
+}

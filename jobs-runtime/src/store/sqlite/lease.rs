@@ -1,0 +1,376 @@
+//! How leases begin and end.
+//!
+//! Nobody's clock is compared with another's. A worker is dead when the operating system has freed
+//! its lock file, or when one observer has seen no sign of it for a whole lease on its own clock.
+//!
+//! A sign is a renewal, or a mark: a renewal that could not have the write lock leaves a byte in the
+//! worker's lock file before it is answered as undecided, and where it can leave none it fails. So
+//! whatever a worker takes for a renewal an observer can see, however others held the lock and
+//! whenever the observer got it in between. What it has seen no sign of since `t` asked for its last
+//! renewal before `t`, so by its own clock too its lease is over at `t` and a lease.
+//!
+//! An observer leaves out the time in which it waited for the lock, and what it did not see: a gap of
+//! more than two leases between two looks, as when the host was suspended, starts the count anew, so
+//! that the others have time to renew. It does so once until there is a new sign, for an observer may
+//! look that rarely always.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use jobs_core::store::{Author, Leaving, NewWorker, Settled, Sweep, Swept};
+use jobs_core::{
+    Clock, Ending, Fence, Interruption, JobId, Ladder, Random, Run, SeededRandom, Timestamp,
+    WorkerId, micros, transition,
+};
+use sqlx::sqlite::SqliteRow;
+use sqlx::{Row as _, SqliteConnection};
+
+use super::alive::{Life, LockFile, LockFiles};
+use super::error::{During, Result};
+use super::row::Columns;
+use super::settle::{Claims, settle};
+use super::unreadable::end_unreadable;
+use super::writer::Write;
+use super::{json, sql};
+
+/// What this process has seen of the renewals of workers.
+#[derive(Debug, Default)]
+pub(super) struct Renewals(Mutex<HashMap<WorkerId, Seen>>);
+
+/// What a worker leaves behind that tells of its life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Signs {
+    /// The number of its renewals.
+    pub(super) renewals: i64,
+    /// How many marks its lock file has.
+    pub(super) marks: u64,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Seen {
+    signs: Signs,
+    /// When these signs were seen first, without the time that does not count.
+    since: Duration,
+    looked_at: Duration,
+    /// Whether the count was started anew after a long gap.
+    is_anew: bool,
+}
+
+impl Seen {
+    const fn now(signs: Signs, elapsed: Duration) -> Self {
+        Self { signs, since: elapsed, looked_at: elapsed, is_anew: false }
+    }
+}
+
+impl Renewals {
+    /// Notes the signs of a worker that lives.
+    pub(super) fn note(&self, worker: WorkerId, signs: Signs, elapsed: Duration) {
+        self.seen().insert(worker, Seen::now(signs, elapsed));
+    }
+
+    /// Looks at a worker's signs; answers for how long they have been the same.
+    fn look(&self, worker: WorkerId, signs: Signs, lease: Duration, elapsed: Duration) -> Duration {
+        let mut seen = self.seen();
+        let fresh = Seen::now(signs, elapsed);
+        let last = seen.entry(worker).or_insert(fresh);
+        let is_late = elapsed.saturating_sub(last.looked_at) > lease.saturating_mul(2);
+        *last = if last.signs != signs {
+            fresh
+        } else if is_late && !last.is_anew {
+            Seen { is_anew: true, ..fresh }
+        } else {
+            Seen { looked_at: elapsed, ..*last }
+        };
+        elapsed.saturating_sub(last.since)
+    }
+
+    /// Leaves a time out of account in which the observer could see nothing.
+    fn skip(&self, waited: Duration) {
+        for seen in self.seen().values_mut() {
+            seen.since = seen.since.saturating_add(waited);
+            seen.looked_at = seen.looked_at.saturating_add(waited);
+        }
+    }
+
+    fn forget(&self, worker: WorkerId) {
+        self.seen().remove(&worker);
+    }
+
+    fn seen(&self) -> MutexGuard<'_, HashMap<WorkerId, Seen>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What tells the living from the dead.
+#[derive(Debug, Clone)]
+pub(super) struct Observer {
+    pub(super) files: Arc<LockFiles>,
+    pub(super) renewals: Arc<Renewals>,
+    pub(super) clock: Arc<dyn Clock>,
+}
+
+/// Removes the lock files that no open lease names.
+pub(super) async fn tidy(connection: &mut SqliteConnection, files: &LockFiles) -> Result<()> {
+    const DOING: &str = "looking for lock files";
+    let rows = sqlx::query(sql::OPEN_WORKERS).fetch_all(connection).await.during(DOING)?;
+    let names = rows.iter().map(|row| open(row).map(|worker| worker.lock_file));
+    files.tidy(&names.collect::<Result<_, _>>().during(DOING)?);
+    Ok(())
+}
+
+/// A worker to be registered; its lock file is held already.
+pub(super) struct Register {
+    worker: NewWorker,
+    file: Option<LockFile>,
+    observer: Observer,
+}
+
+impl Register {
+    pub(super) fn new(worker: &NewWorker, file: LockFile, observer: Observer) -> Self {
+        Self { worker: worker.clone(), file: Some(file), observer }
+    }
+}
+
+#[async_trait]
+impl Write for Register {
+    type Answer = WorkerId;
+
+    async fn run(&mut self, tx: &mut SqliteConnection, now: Timestamp) -> Result<WorkerId> {
+        let NewWorker { name, build, manifest, lease } = &self.worker;
+        let id = sqlx::query_scalar(sql::REGISTER)
+            .bind(name.as_str())
+            .bind(build.as_str())
+            .bind(manifest.as_str())
+            .bind(self.file.as_ref().map(LockFile::name))
+            .bind(micros(lease.length()))
+            .bind(now.as_micros())
+            .fetch_one(tx);
+        id.await.map(WorkerId).during("registering a worker")
+    }
+
+    fn wakes(&self, _: &WorkerId) -> bool {
+        false
+    }
+
+    fn committed(&mut self, id: &WorkerId) {
+        let signs = Signs { renewals: 0, marks: 0 };
+        self.observer.renewals.note(*id, signs, self.observer.clock.elapsed());
+        if let Some(file) = self.file.take() {
+            self.observer.files.hold(*id, file);
+        }
+    }
+}
+
+impl Drop for Register {
+    /// A worker that was not registered leaves no file.
+    fn drop(&mut self) {
+        if let Some(file) = self.file.take() {
+            file.remove();
+        }
+    }
+}
+
+/// A sweep to be made.
+pub(super) struct TakeBack {
+    sweep: Sweep,
+    asked_at: Duration,
+    observer: Observer,
+    /// The workers whose leases stay open.
+    open: Vec<Open>,
+    /// The files of dead workers, locked so that nobody else judges them meanwhile.
+    files: Vec<LockFile>,
+}
+
+impl TakeBack {
+    pub(super) fn new(sweep: &Sweep, observer: Observer) -> Self {
+        let asked_at = observer.clock.elapsed();
+        Self { sweep: sweep.clone(), asked_at, observer, open: Vec::new(), files: Vec::new() }
+    }
+
+    /// Whether a worker is dead, under the write lock.
+    fn is_dead(&mut self, worker: &Open) -> bool {
+        let Observer { files, renewals, clock } = &self.observer;
+        let marks = match files.life(&worker.lock_file) {
+            Life::Ended(file) => {
+                self.files.push(file);
+                return true;
+            }
+            Life::Alive { marks } => marks,
+            Life::Unknown => 0,
+        };
+        let signs = Signs { renewals: worker.renewals, marks };
+        let unchanged = renewals.look(worker.id, signs, worker.lease, clock.elapsed());
+        unchanged >= worker.lease.saturating_add(self.sweep.grace)
+    }
+}
+
+struct Open {
+    id: WorkerId,
+    lock_file: String,
+    lease: Duration,
+    renewals: i64,
+}
+
+fn open(row: &SqliteRow) -> Result<Open, sqlx::Error> {
+    let mut columns = Columns::new(row);
+    Ok(Open {
+        id: WorkerId(columns.number()?),
+        lock_file: columns.text()?,
+        lease: Duration::from_micros(columns.number()?.max(0).unsigned_abs()),
+        renewals: columns.number()?,
+    })
+}
+
+#[async_trait]
+impl Write for TakeBack {
+    type Answer = Swept;
+
+    async fn run(&mut self, tx: &mut SqliteConnection, now: Timestamp) -> Result<Swept> {
+        const DOING: &str = "sweeping";
+        let elapsed = self.observer.clock.elapsed();
+        self.observer.renewals.skip(elapsed.saturating_sub(self.asked_at));
+        self.asked_at = elapsed;
+        self.files.clear();
+        let rows = sqlx::query(sql::OPEN_WORKERS).fetch_all(&mut *tx).await.during(DOING)?;
+        let open = rows.iter().map(open).collect::<Result<Vec<_>, _>>().during(DOING)?;
+        let dead: Vec<Open>;
+        (dead, self.open) = open.into_iter().partition(|worker| self.is_dead(worker));
+        let mut workers = Vec::new();
+        for worker in dead {
+            let end = sqlx::query(sql::TAKE_BACK).bind(worker.id.0).bind(worker.renewals);
+            end.bind(now.as_micros()).execute(&mut *tx).await.during(DOING)?;
+            workers.push(worker.id);
+        }
+        let lost = sqlx::query(sql::LOST_RUNS).bind(self.sweep.limit).fetch_all(&mut *tx);
+        let lost = lost.await.during(DOING)?;
+        let is_abandoned = |row: &SqliteRow| row.try_get("is_abandoned");
+        let told = lost.iter().map(is_abandoned).collect::<Result<Vec<bool>, _>>().during(DOING)?;
+        let ending = |at: usize| {
+            if told[at] { Ending::Interrupted(Interruption::GivenUp) } else { Ending::Crashed }
+        };
+        let Sweep { by, draw, limit, .. } = &self.sweep;
+        let jobs = give_back(tx, now, by, &lost, ending, *draw).await?;
+        let ids: Vec<i64> = jobs.iter().map(|(id, _)| id.0).collect();
+        let forget = sqlx::query(sql::FORGET_ABANDONED).bind(json::rows(&ids));
+        forget.execute(&mut *tx).await.during(DOING)?;
+        end_unreadable(tx, now, by, *limit).await?;
+        Ok(Swept { workers, jobs })
+    }
+
+    fn wakes(&self, swept: &Swept) -> bool {
+        !swept.jobs.is_empty()
+    }
+
+    fn committed(&mut self, swept: &Swept) {
+        self.files.drain(..).for_each(LockFile::remove);
+        self.observer.files.release_all_but(&self.open.iter().map(|worker| worker.id).collect());
+        self.observer.files.tidy(&self.open.drain(..).map(|worker| worker.lock_file).collect());
+        swept.workers.iter().for_each(|worker| self.observer.renewals.forget(*worker));
+    }
+}
+
+/// A worker to be closed.
+pub(super) struct Close {
+    worker: WorkerId,
+    by: Author,
+    leaving: Leaving,
+    /// Whether its lease and its lock file stay until the process is gone.
+    is_left_open: bool,
+    draw: u64,
+    observer: Observer,
+}
+
+impl Close {
+    pub(super) fn new(
+        worker: WorkerId,
+        by: &Author,
+        leaving: &Leaving,
+        draw: u64,
+        observer: Observer,
+    ) -> Self {
+        Self {
+            worker,
+            by: by.clone(),
+            leaving: leaving.clone(),
+            is_left_open: false,
+            draw,
+            observer,
+        }
+    }
+}
+
+#[async_trait]
+impl Write for Close {
+    type Answer = Vec<JobId>;
+
+    async fn run(&mut self, tx: &mut SqliteConnection, now: Timestamp) -> Result<Vec<JobId>> {
+        const DOING: &str = "closing a worker";
+        let held = sqlx::query(sql::HELD_RUNS).bind(self.worker.0).fetch_all(&mut *tx);
+        let mut held = held.await.during(DOING)?;
+        let fences = held.iter().map(|row| Columns::new(row).fence());
+        let fences = fences.collect::<Result<Vec<_>, _>>().during(DOING)?;
+        let is_abandoned = |fence: &Fence| self.leaving.abandoned.contains(fence);
+        self.is_left_open = fences.iter().any(is_abandoned);
+        let close = if self.is_left_open {
+            sqlx::query(sql::LEAVE).bind(self.worker.0).bind(micros(self.leaving.gone_in))
+        } else {
+            sqlx::query(sql::CLOSE).bind(self.worker.0).bind(now.as_micros())
+        };
+        if close.execute(&mut *tx).await.during(DOING)?.rows_affected() == 0 {
+            return Ok(Vec::new());
+        }
+        let abandoned = json::claims(fences.iter().copied().filter(is_abandoned));
+        sqlx::query(sql::ABANDON).bind(abandoned).execute(&mut *tx).await.during(DOING)?;
+        let mut each = fences.iter();
+        held.retain(|_| !each.next().is_some_and(is_abandoned));
+        let ending = |_| Ending::Interrupted(Interruption::GivenUp);
+        let given = give_back(tx, now, &self.by, &held, ending, self.draw).await?;
+        Ok(given.into_iter().map(|(id, _)| id).collect())
+    }
+
+    fn wakes(&self, given: &Vec<JobId>) -> bool {
+        !given.is_empty()
+    }
+
+    fn committed(&mut self, _: &Vec<JobId>) {
+        if !self.is_left_open {
+            self.observer.files.release(self.worker);
+            self.observer.renewals.forget(self.worker);
+        }
+    }
+}
+
+/// Takes runs back, each as it ended: their claim numbers advance.
+async fn give_back(
+    tx: &mut SqliteConnection,
+    now: Timestamp,
+    by: &Author,
+    runs: &[SqliteRow],
+    ending: impl Fn(usize) -> Ending,
+    draw: u64,
+) -> Result<Vec<(JobId, jobs_core::State)>> {
+    let runs = runs.iter().map(run).collect::<Result<Vec<_>, _>>().during("taking runs back")?;
+    let settlement = |(at, run): (usize, &Run)| {
+        let own_draw = SeededRandom::new(draw ^ run.fence.job.0.unsigned_abs()).draw();
+        transition(run, &ending(at), &Ladder::default(), own_draw)
+    };
+    let settlements: Vec<_> = runs.iter().enumerate().map(settlement).collect();
+    let settled = settle(tx, now, by, &settlements, Claims::Advance).await?;
+    let given = runs.iter().zip(settled).filter_map(|(run, settled)| match settled {
+        Settled::Applied(state) => Some((run.fence.job, state)),
+        Settled::LeaseLost | Settled::Locked => None,
+    });
+    Ok(given.collect())
+}
+
+fn run(row: &SqliteRow) -> Result<Run, sqlx::Error> {
+    let mut columns = Columns::new(row);
+    Ok(Run {
+        fence: columns.fence()?,
+        counters: columns.counters()?,
+        budget: columns.budget()?,
+        refused: columns.refused()?,
+    })
+}

@@ -1,0 +1,85 @@
+//! The statements, one file each. PostgreSQL has the same names: a diff of the two folders documents
+//! the dialects.
+//!
+//! A limit is always `LIMIT ?n + 0`: SQLite plans a statement anew whenever the value of a bare
+//! parameter there was bound, which costs more than claiming ten jobs.
+
+macro_rules! statements {
+    ($($(#[$doc:meta])* $name:ident = $file:literal;)*) => {
+        $(pub(super) const $name: &str = include_str!(concat!("sql/", $file, ".sql"));)*
+
+        /// Every statement with the name of its file, for the test that prepares them all.
+        pub const STATEMENTS: &[(&str, &str)] = &[$(($file, $name)),*];
+    };
+}
+
+statements! {
+    ABANDON = "abandon";
+    CANCEL_WAITING = "cancel_waiting";
+    CHECKPOINT_MOVED = "checkpoint_moved";
+    CHECKPOINT_SAVE = "checkpoint_save";
+    CLAIM = "claim";
+    CLAIM_HEAD = "claim_head";
+    CLAIMED_CHECKPOINTS = "claimed_checkpoints";
+    CLOSE = "close";
+    COUNT_EVENTS = "count_events";
+    COUNTS = "counts";
+    DATA_VERSION = "data_version";
+    DATABASE_FILE = "database_file";
+    DONE = "done";
+    ENQUEUE = "enqueue";
+    ENQUEUE_TWINS = "enqueue_twins";
+    EVENTS = "events";
+    EXHAUSTED_ENDED = "exhausted";
+    FORGET_ABANDONED = "forget_abandoned";
+    FORGET_CANCEL_REQUESTS = "forget_cancel_requests";
+    FORGET_CHECKPOINTS = "forget_checkpoints";
+    HELD = "held";
+    HELD_RUNS = "held_runs";
+    JOB = "job";
+    JOBS = "jobs";
+    LEAVE = "leave";
+    LOST_RUNS = "lost_runs";
+    META = "meta";
+    META_ADVANCE = "meta_advance";
+    META_BEGIN = "meta_begin";
+    NEXT_DUE = "next_due";
+    OPEN_WORKERS = "open_workers";
+    OPERATE_READ = "operate_read";
+    PAUSE = "pause";
+    PAUSED = "paused";
+    PROMOTE = "promote";
+    PRUNE = "prune";
+    PRUNE_CHECKPOINTS = "prune_checkpoints";
+    PRUNE_EVENTS = "prune_events";
+    PRUNE_WORKERS = "prune_workers";
+    READY_ROUTES = "ready_routes";
+    RECALL = "recall";
+    RECORD_EVENTS = "record_events";
+    REDRIVE = "redrive";
+    REFUSED_ROUTES = "refused_routes";
+    REGISTER = "register";
+    RENEW = "renew";
+    REQUEST_CANCEL = "request_cancel";
+    REREAD = "reread";
+    RESUME = "resume";
+    ROUTES = "routes";
+    RUN_NOW = "run_now";
+    SETTLE = "settle";
+    SETTLE_DONE = "settle_done";
+    SETTLE_READ = "settle_read";
+    STANDING = "standing";
+    TAKE_BACK = "take_back";
+    UNREADABLE = "unreadable";
+    WORKER_OPEN = "worker_open";
+    WORKERS = "workers";
+}
+
+pub(super) const BEGIN: &str = "BEGIN IMMEDIATE";
+pub(super) const COMMIT: &str = "COMMIT";
+pub(super) const ROLLBACK: &str = "ROLLBACK";
+
+/// A part of a transaction that may be undone alone.
+pub(super) const SAVEPOINT: &str = "SAVEPOINT jobs_part";
+pub(super) const RELEASE: &str = "RELEASE jobs_part";
+pub(super) const UNDO: &str = "ROLLBACK TO jobs_part; RELEASE jobs_part";

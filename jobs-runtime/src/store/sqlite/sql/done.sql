@@ -1,0 +1,6 @@
+-- Writes a run's success within its worker's transaction, where the fence holds.
+-- ?1 job, ?2 claim number, ?3 now in microseconds.
+UPDATE jobs_job
+SET state = 'succeeded', finished_at_us = ?3, worker_id = NULL, refused_reason = NULL,
+    refused_build = NULL
+WHERE id = ?1 AND claim_number = ?2 AND state = 'running'

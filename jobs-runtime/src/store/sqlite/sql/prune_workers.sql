@@ -1,0 +1,8 @@
+-- Deletes workers that ended long ago and hold no run.
+-- ?1 ended before, in microseconds.
+DELETE FROM jobs_worker
+WHERE ended_at_us < ?1
+    AND NOT EXISTS (
+        SELECT 1 FROM jobs_job AS job
+        WHERE job.state = 'running' AND job.worker_id = jobs_worker.id
+    )

@@ -1,0 +1,13 @@
+-- Makes dead and cancelled jobs ready, due now.
+-- ?1 array of job ids, ?2 now in microseconds, ?3 whether the counters are kept.
+UPDATE jobs_job
+SET
+    state = 'ready',
+    due_at_us = ?2,
+    finished_at_us = NULL,
+    failures = CASE WHEN ?3 THEN failures ELSE 0 END,
+    interruptions = CASE WHEN ?3 THEN interruptions ELSE 0 END,
+    crashes = CASE WHEN ?3 THEN crashes ELSE 0 END,
+    refusals = CASE WHEN ?3 THEN refusals ELSE 0 END,
+    snoozes = CASE WHEN ?3 THEN snoozes ELSE 0 END
+WHERE id IN (SELECT value FROM json_each(?1)) AND state IN ('dead', 'cancelled')

@@ -1,0 +1,10 @@
+-- The workers, newest first, and how many runs each holds.
+SELECT
+    worker.id, worker.name, worker.build, worker.manifest, worker.phase, worker.started_at_us,
+    worker.ended_at_us, worker.is_taken_back,
+    (
+        SELECT count(*) FROM jobs_job AS job
+        WHERE job.state = 'running' AND job.worker_id = worker.id
+    ) AS held
+FROM jobs_worker AS worker
+ORDER BY worker.id DESC

@@ -1,0 +1,392 @@
+//! The worker: the one file that knows every part and wires them.
+//!
+//! 1. The heartbeat outlives the handlers, and the settler outlives them too.
+//! 2. Every loop ends before [`Worker::run_until`] returns; only a handler that does not end can
+//!    outlive it, and is reported as abandoned.
+//! 3. A worker that lost its lease registers anew under another id; its old runs are settled as
+//!    given up, where nobody took them back.
+
+mod claim;
+mod dispatch;
+mod drain;
+mod exit;
+mod heartbeat;
+mod lease;
+mod ledger;
+mod manifest;
+mod routes;
+mod settle;
+mod shared;
+mod upkeep;
+mod wake;
+
+use std::fmt;
+use std::future::Future;
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jobs_core::store::NewWorker;
+use jobs_core::{Lease, QueueName, StoreError, WorkerName};
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use self::drain::Stop;
+use self::lease::{Tenancy, Tenure};
+use self::ledger::Ledger;
+use self::shared::{Settings, Shared, Tally};
+use crate::client::Jobs;
+use crate::error::{Error, ErrorKind};
+use crate::log;
+use crate::registry::Handlers;
+use crate::run::Reason;
+use crate::signals::Signals;
+
+/// Claims and runs jobs until it is told to stop.
+pub struct Worker<S> {
+    jobs: Jobs,
+    handlers: Handlers<S>,
+    state: S,
+    wanted: Wanted,
+}
+
+/// The settings as given, not yet checked.
+#[derive(Debug)]
+struct Wanted {
+    name: Option<String>,
+    queues: Vec<String>,
+    concurrency: usize,
+    lease: Duration,
+    poll_interval: Duration,
+    grace_period: Duration,
+}
+
+/// The exit status of a process that [`Worker::run_until_terminated`] had to end because something
+/// in it did not: 75, the system's word for a failure that passes. What was left runs elsewhere.
+pub const EXIT_UNFINISHED: i32 = 75;
+
+/// What a worker did from its start to its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DrainReport {
+    /// Runs whose outcome was settled: successes, failures, snoozes.
+    pub settled: u64,
+    /// Runs that were given back as interrupted.
+    pub interrupted: u64,
+    /// Claims that were given back unrun: refused, or too late.
+    pub released: u64,
+    /// Handlers that had not ended when the worker left; what they still write is refused.
+    pub abandoned: usize,
+    /// From the request to stop to the end.
+    pub took: Duration,
+}
+
+impl<S: Clone + Send + Sync + 'static> Worker<S> {
+    /// A worker with the default settings.
+    pub fn new(jobs: &Jobs, handlers: Handlers<S>, state: S) -> Self {
+        let wanted = Wanted {
+            name: None,
+            queues: Vec::new(),
+            concurrency: 10,
+            lease: Lease::default().length(),
+            poll_interval: Duration::from_secs(1),
+            grace_period: Duration::from_secs(30),
+        };
+        Self { jobs: jobs.clone(), handlers, state, wanted }
+    }
+
+    /// How many handlers run at once, 1 to 100,000. Default: 10.
+    #[must_use]
+    pub fn concurrency(mut self, handlers: usize) -> Self {
+        self.wanted.concurrency = handlers;
+        self
+    }
+
+    /// Works this queue instead of those that the registered kinds name; call it once a queue.
+    /// Default: the kinds' own queues, or `default` when no kind is registered.
+    #[must_use]
+    pub fn queue(mut self, name: impl Into<String>) -> Self {
+        self.wanted.queues.push(name.into());
+        self
+    }
+
+    /// A name for people, 1 to 255 bytes; never an identity. Default: the process id.
+    #[must_use]
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.wanted.name = Some(name.into());
+        self
+    }
+
+    /// How long the worker may be silent before others take its jobs: 1 s to 1 h. Default: 30 s.
+    /// It is renewed every third of it.
+    #[must_use]
+    pub fn lease(mut self, length: Duration) -> Self {
+        self.wanted.lease = length;
+        self
+    }
+
+    /// How often an idle worker looks for jobs that no wake-up told of, 10 ms to 1 h, moved by up
+    /// to a tenth. Default: 1 s.
+    #[must_use]
+    pub fn poll_interval(mut self, interval: Duration) -> Self {
+        self.wanted.poll_interval = interval;
+        self
+    }
+
+    /// How long the supervisor waits between its SIGTERM and its SIGKILL, 1 s to 24 h. The drain
+    /// ends before. Default: 30 s.
+    #[must_use]
+    pub fn grace_period(mut self, grace: Duration) -> Self {
+        self.wanted.grace_period = grace;
+        self
+    }
+
+    /// Runs until SIGTERM or SIGINT, then drains. A second signal moves the drain on one phase.
+    ///
+    /// The process is gone before the grace period ends, since then the supervisor would kill it: if
+    /// it still runs a moment before, because a handler or anything else blocks, it is ended with
+    /// the status [`EXIT_UNFINISHED`].
+    ///
+    /// # Errors
+    /// [`Configuration`](ErrorKind::Configuration) for a setting outside its range;
+    /// [`Store`](ErrorKind::Store) when the worker can't register. Once it runs, troubles are
+    /// logged and retried.
+    pub async fn run_until_terminated(self) -> Result<DrainReport, Error> {
+        let wired = self.wire()?;
+        let stop = wired.heartbeat.within(Signals::take)?;
+        wired.run(Stop::Signals(stop)).await
+    }
+
+    /// Runs until `stop` is ready, then drains.
+    ///
+    /// # Errors
+    /// As [`run_until_terminated`](Self::run_until_terminated).
+    ///
+    /// # Cancel safety
+    /// A dropped call leaves its jobs to the lease: they run again elsewhere once it ends.
+    pub async fn run_until(
+        self,
+        stop: impl Future<Output = ()> + Send,
+    ) -> Result<DrainReport, Error> {
+        let (stops, stopped) = mpsc::unbounded_channel();
+        let tell = async move {
+            stop.await;
+            // Nobody listens any more when the worker failed to start.
+            let _ = stops.send(());
+            std::future::pending::<()>().await;
+        };
+        tokio::select! {
+            report = self.wire()?.run(Stop::Asked(stopped)) => report,
+            () = tell => unreachable!("the teller never ends before the worker"),
+        }
+    }
+
+    /// Checks the settings and puts the parts together; nothing runs yet.
+    fn wire(self) -> Result<Wired<S>, Error> {
+        let settings = self.wanted.checked(&self.handlers)?;
+        let (ended, ends) = mpsc::unbounded_channel();
+        let shared = Arc::new(Shared {
+            ledger: Ledger::new(settings.concurrency),
+            tenancy: Tenancy::new(settings.lease),
+            jobs: self.jobs,
+            settings,
+            handlers: self.handlers,
+            state: self.state,
+            intake_closed: CancellationToken::new(),
+            intake_ended: CancellationToken::new(),
+            broken: CancellationToken::new(),
+            drained: CancellationToken::new(),
+            over: CancellationToken::new(),
+            ready: tokio::sync::Notify::new(),
+            scheduled: tokio::sync::Notify::new(),
+            ended,
+            tally: Tally::default(),
+        });
+        Ok(Wired { shared, ends, heartbeat: heartbeat::Thread::new()? })
+    }
+}
+
+/// A worker whose parts are put together.
+struct Wired<S> {
+    shared: Arc<Shared<S>>,
+    ends: mpsc::UnboundedReceiver<settle::Ended>,
+    heartbeat: heartbeat::Thread,
+}
+
+impl<S: Clone + Send + Sync + 'static> Wired<S> {
+    async fn run(self, stop: Stop) -> Result<DrainReport, Error> {
+        let Self { shared, ends, heartbeat } = self;
+        let _ends_with_us = OverOnDrop(shared.over.clone());
+        register(&shared).await?;
+        let (reports, report) = oneshot::channel();
+        let heartbeat = heartbeat.start(shared.clone(), stop, reports)?;
+        let mut loops = JoinSet::new();
+        loops.spawn(tenure_loop(shared.clone()));
+        loops.spawn(settle::settle_loop(shared.clone(), ends));
+        loops.spawn(wake::wake_loop(shared.clone()));
+        loops.spawn(upkeep::promote_loop(shared.clone()));
+        loops.spawn(upkeep::sweep_loop(shared.clone()));
+        loops.spawn(upkeep::prune_loop(shared.clone()));
+        loops.spawn(upkeep::recall_loop(shared.clone()));
+        loops.spawn(claim::claim_loop(shared.clone(), TaskTracker::new()));
+        let (report, broke) = tokio::join!(report, watch_over(&shared, &mut loops));
+        shared.over.cancel();
+        // A loop that waits for a store which never answers must not hold the application up.
+        if tokio::time::timeout(LAST_CALLS, loops.join_all()).await.is_err() {
+            tracing::warn!("the store does not answer; leaving its last calls behind");
+        }
+        // It has nothing left to do: the report was its last word.
+        drop(tokio::task::spawn_blocking(move || heartbeat.join()).await);
+        match broke {
+            Ok(()) => report.map_err(|_| heartbeat::died()),
+            Err(panic) => Err(panic),
+        }
+    }
+}
+
+/// How long the calls in flight may take once the worker is over.
+const LAST_CALLS: Duration = Duration::from_secs(5);
+
+/// Waits for the loops' ends, which come with the drain's. A loop that panics is a bug of ours: the
+/// worker then drains, since it would otherwise hold jobs that it can't run or settle.
+async fn watch_over<S>(shared: &Shared<S>, loops: &mut JoinSet<()>) -> Result<(), Error> {
+    loop {
+        let ended = tokio::select! {
+            () = shared.drained.cancelled() => return Ok(()),
+            ended = loops.join_next() => ended,
+        };
+        match ended {
+            None => return Ok(()),
+            Some(Ok(())) => {}
+            Some(Err(panic)) => {
+                tracing::error!(%panic, "a loop of the worker panicked; draining");
+                shared.broken.cancel();
+                shared.drained.cancelled().await;
+                let what = format!("a loop of the worker panicked, which is a bug: {panic}");
+                return Err(Error::new(ErrorKind::Configuration, what));
+            }
+        }
+    }
+}
+
+/// Ends every loop when the worker's own future is dropped.
+struct OverOnDrop(CancellationToken);
+
+impl Drop for OverOnDrop {
+    fn drop(&mut self) {
+        self.0.cancel();
+    }
+}
+
+/// Asks the store for a lease.
+async fn register<S>(shared: &Shared<S>) -> Result<(), StoreError> {
+    let worker = NewWorker {
+        name: shared.settings.name.clone(),
+        build: shared.jobs.build().clone(),
+        manifest: manifest::text(&shared.handlers),
+        lease: shared.settings.lease,
+    };
+    let sent_at = shared.elapsed();
+    let id = shared.store().register(&worker).await?;
+    shared.tenancy.registered(id, sent_at);
+    tracing::info!(
+        worker = id.0,
+        build = %worker.build,
+        lease = ?worker.lease.length(),
+        concurrency = shared.settings.concurrency,
+        grace_period = ?shared.settings.grace_period,
+        "registered"
+    );
+    Ok(())
+}
+
+/// Registers anew whenever the lease is lost.
+async fn tenure_loop<S>(shared: Arc<Shared<S>>) {
+    let mut tenure = shared.tenancy.watch();
+    loop {
+        tokio::select! {
+            biased;
+            () = shared.over.cancelled() => return,
+            lost = tenure.wait_for(|tenure| *tenure == Tenure::Lost) => {
+                if lost.is_err() {
+                    return;
+                }
+            }
+        }
+        shared.ledger.abort_all(Reason::Lease);
+        if shared.intake_closed.is_cancelled() {
+            return;
+        }
+        if let Err(error) = register(&shared).await {
+            log::REGISTER.write(shared.elapsed(), || {
+                let error = jobs_core::chain(&error);
+                tracing::warn!(error, "can't register anew; trying again");
+            });
+            let wait = jobs_core::jittered(shared.settings.poll_interval, shared.draw());
+            if shared::pause(&shared, wait).await {
+                return;
+            }
+        }
+    }
+}
+
+const MAX_CONCURRENCY: usize = 100_000;
+const POLL_INTERVALS: RangeInclusive<Duration> =
+    Duration::from_millis(10)..=Duration::from_hours(1);
+const GRACE_PERIODS: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_hours(24);
+
+impl Wanted {
+    fn checked<S>(self, handlers: &Handlers<S>) -> Result<Settings, Error> {
+        let refuse = |what: String| Err(Error::new(ErrorKind::Configuration, what));
+        if !(1..=MAX_CONCURRENCY).contains(&self.concurrency) {
+            let given = self.concurrency;
+            return refuse(format!(
+                "a concurrency of {given} is not at least 1 and at most 100,000"
+            ));
+        }
+        if !POLL_INTERVALS.contains(&self.poll_interval) {
+            let given = self.poll_interval;
+            return refuse(format!("a poll interval of {given:?} is not one of 10 ms to 1 h"));
+        }
+        if !GRACE_PERIODS.contains(&self.grace_period) {
+            let given = self.grace_period;
+            return refuse(format!("a grace period of {given:?} is not one of 1 s to 24 h"));
+        }
+        let Some(lease) = Lease::new(self.lease) else {
+            return refuse(format!("a lease of {:?} is not one of 1 s to 1 h", self.lease));
+        };
+        let name = self.name.unwrap_or_else(|| format!("process {}", std::process::id()));
+        let wanted = if self.queues.is_empty() {
+            handlers.all().iter().map(|handled| handled.policy.queue.to_owned()).collect()
+        } else {
+            self.queues
+        };
+        let mut queues = wanted.iter().map(QueueName::new).collect::<Result<Vec<_>, _>>()?;
+        queues.sort();
+        queues.dedup();
+        if queues.is_empty() {
+            queues.push(QueueName::default());
+        }
+        Ok(Settings {
+            name: WorkerName::new(name)?,
+            queues,
+            concurrency: self.concurrency,
+            lease,
+            poll_interval: self.poll_interval,
+            grace_period: self.grace_period,
+        })
+    }
+}
+
+impl<S> fmt::Debug for Worker<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { jobs, handlers, wanted, .. } = self;
+        f.debug_struct("Worker")
+            .field("jobs", jobs)
+            .field("handlers", handlers)
+            .field("wanted", wanted)
+            .finish_non_exhaustive()
+    }
+}

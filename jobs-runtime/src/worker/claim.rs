@@ -1,0 +1,186 @@
+//! The claim loop: takes jobs for free slots, and no others.
+//!
+//! 1. A claim never asks for more than the slots that are free when it is sent.
+//! 2. A claim that was answered after the stop, or under an earlier worker id, is given back unrun
+//!    or not run at all.
+//! 3. A claim is never cancelled: once sent, its answer is waited for.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jobs_core::store::{Claim, Claimed};
+use jobs_core::{ClaimedJob, Ending, StoreError, WorkerId, jittered};
+use tokio_util::task::TaskTracker;
+
+use super::dispatch::dispatch;
+use super::lease::Tenure;
+use super::routes::Routes;
+use super::settle::Ended;
+use super::shared::Shared;
+use crate::log;
+use crate::run::{Reason, Wrote};
+
+/// Claims until the intake is closed; every claimed job is then accounted for in the ledger.
+pub(super) async fn claim_loop<S>(shared: Arc<Shared<S>>, runs: TaskTracker)
+where
+    S: Clone + Send + Sync + 'static,
+{
+    // Dropped when this returns, and also when it panics or is dropped half-way.
+    let _ended = shared.intake_ended.clone().drop_guard();
+    let mut intake = Intake { routes: Routes::default(), is_listed: false };
+    let mut tenure = shared.tenancy.watch();
+    loop {
+        let worker = tokio::select! {
+            biased;
+            () = shared.intake_closed.cancelled() => return,
+            held = tenure.wait_for(|tenure| *tenure != Tenure::Lost) => match held.as_deref() {
+                Ok(Tenure::Held(worker)) => *worker,
+                Ok(Tenure::Lost | Tenure::Closed) | Err(_) => return,
+            },
+        };
+        let free = gathered(&shared).await;
+        if free == 0 {
+            tokio::select! {
+                biased;
+                () = shared.intake_closed.cancelled() => return,
+                () = shared.ledger.changed() => continue,
+            }
+        }
+        let limit = u32::try_from(free).unwrap_or(u32::MAX);
+        match intake.turn(&shared, worker, limit).await {
+            Ok(Turn::Took(jobs)) => start(&shared, &runs, worker, jobs),
+            Ok(Turn::Nothing) => intake.wait(&shared).await,
+            Err(error) => {
+                log::CLAIM.write(shared.elapsed(), || {
+                    tracing::warn!(error = jobs_core::chain(&error), "can't claim; trying again");
+                });
+                intake.is_listed = false;
+                let pause = jittered(shared.settings.poll_interval, shared.draw());
+                drop(tokio::time::timeout(pause, shared.intake_closed.cancelled()).await);
+            }
+        }
+    }
+}
+
+/// How many slots are free, once runs that are about to end have ended: a claim for many slots costs
+/// little more than one for a single slot. No clock is waited for: a turn of the runtime that frees
+/// nothing more ends the wait.
+async fn gathered<S>(shared: &Shared<S>) -> usize {
+    let mut free = shared.ledger.free();
+    while 0 < free && free < shared.settings.concurrency {
+        tokio::task::yield_now().await;
+        let before = std::mem::replace(&mut free, shared.ledger.free());
+        if free <= before {
+            break;
+        }
+    }
+    free
+}
+
+struct Intake {
+    routes: Routes,
+    /// Whether the routes were listed since the last wake-up or short claim.
+    is_listed: bool,
+}
+
+enum Turn {
+    Took(Vec<ClaimedJob>),
+    Nothing,
+}
+
+impl Intake {
+    /// One claim, and a listing of the routes before it where that is due.
+    async fn turn<S>(
+        &mut self,
+        shared: &Shared<S>,
+        worker: WorkerId,
+        limit: u32,
+    ) -> Result<Turn, StoreError> {
+        let now = shared.elapsed();
+        let was_listed = self.is_listed;
+        // The listing too: a kind that had nothing ready at the last one may have by now, and a
+        // standing backlog of another kind wakes nobody.
+        if self.is_listed && self.routes.is_return_due(now) {
+            self.is_listed = false;
+        }
+        if !self.is_listed {
+            let listed = shared.store().routes(&shared.settings.queues).await?;
+            self.routes
+                .refresh(listed, now, |route| route.judge(|kind| shared.handlers.reader(kind)));
+            self.is_listed = true;
+        }
+        let heads = self.routes.heads(now, limit);
+        if heads.is_empty() {
+            return Ok(Turn::Nothing);
+        }
+        shared.ledger.claim_sent();
+        let claimed = shared.store().claim(Claim { worker, heads: &heads, limit }).await;
+        let jobs = match claimed {
+            Ok(Claimed::Jobs(jobs)) => jobs,
+            Ok(Claimed::WorkerEnded) => {
+                shared.ledger.claim_answered();
+                shared.tenancy.lost(worker, shared.elapsed());
+                return Ok(Turn::Nothing);
+            }
+            Err(error) => {
+                shared.ledger.claim_answered();
+                return Err(error);
+            }
+        };
+        if self.routes.note(&jobs, limit, now, shared.draw()) {
+            // Short: what the remembered positions or the old listing missed is found by one more
+            // turn, unless this one was listed afresh and gave nothing.
+            self.is_listed = jobs.is_empty() && !was_listed;
+        }
+        if jobs.is_empty() {
+            shared.ledger.claim_answered();
+            return Ok(Turn::Nothing);
+        }
+        Ok(Turn::Took(jobs))
+    }
+
+    /// Waits for a wake-up, the poll interval, or the next try of a foreign route.
+    async fn wait<S>(&mut self, shared: &Shared<S>) {
+        if !self.is_listed {
+            return;
+        }
+        let poll = jittered(shared.settings.poll_interval, shared.draw());
+        let now = shared.elapsed();
+        let probe = self.routes.next_probe_at().map(|at| at.saturating_sub(now));
+        let pause = probe.map_or(poll, |probe| probe.clamp(Duration::from_millis(1), poll));
+        tokio::select! {
+            biased;
+            () = shared.intake_closed.cancelled() => {}
+            () = shared.ready.notified() => {}
+            () = tokio::time::sleep(pause) => {}
+        }
+        self.is_listed = false;
+    }
+}
+
+/// Starts what was claimed, or gives it back where it came too late.
+fn start<S>(shared: &Arc<Shared<S>>, runs: &TaskTracker, worker: WorkerId, jobs: Vec<ClaimedJob>)
+where
+    S: Clone + Send + Sync + 'static,
+{
+    let is_ours = shared.worker() == Some(worker);
+    let is_late = shared.intake_closed.is_cancelled() || !is_ours;
+    let kind = |job: &ClaimedJob| {
+        let handled = shared.handlers.handled(&job.kind);
+        handled.map_or_else(|| job.kind.as_str().into(), |handled| handled.kind.clone())
+    };
+    let entries = shared.ledger.begin(jobs.iter().map(|job| (job.fence, kind(job))));
+    for (job, entry) in jobs.into_iter().zip(entries) {
+        if is_late {
+            shared.ledger.ended(job.fence);
+            drop(shared.ended.send(Ended::new(&job, Ending::Unstarted, Wrote::Nothing)));
+        } else {
+            runs.spawn(dispatch(shared.clone(), job, entry));
+        }
+    }
+    shared.ledger.claim_answered();
+    if shared.worker() != Some(worker) {
+        // The lease was lost while they were begun; whoever aborted the others missed these.
+        shared.ledger.abort_all(Reason::Lease);
+    }
+}

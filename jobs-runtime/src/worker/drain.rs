@@ -1,0 +1,149 @@
+//! Drives the drain: hears the request to stop, and does what the machine says.
+//!
+//! It runs on the heartbeat's thread, so that handlers which block every other thread can't hold it
+//! up: the worker leaves in time, and says in the store which runs it had to abandon.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use jobs_core::drain::{Action, Drain, Event, Split};
+use jobs_core::store::{Leaving, Phase};
+use jobs_core::{StoreError, WorkerId};
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::time::timeout;
+
+use super::exit;
+use super::shared::Shared;
+use super::{DrainReport, EXIT_UNFINISHED};
+use crate::run::Reason;
+use crate::signals::Signals;
+
+/// Where the request to stop comes from.
+#[derive(Debug)]
+pub(super) enum Stop {
+    /// SIGTERM and SIGINT. The process is then gone before the grace period ends.
+    Signals(Signals),
+    /// The application.
+    Asked(UnboundedReceiver<()>),
+}
+
+impl Stop {
+    /// Waits for the next request.
+    async fn next(&mut self) {
+        match self {
+            Self::Signals(signals) => signals.next().await,
+            Self::Asked(asked) => match asked.recv().await {
+                Some(()) => {}
+                None => std::future::pending().await,
+            },
+        }
+    }
+}
+
+/// Waits for the stop and drives the drain to its end.
+pub(super) async fn drain<S>(shared: &Shared<S>, mut stop: Stop) -> DrainReport {
+    let split = Split::of(shared.settings.grace_period);
+    let mut drain = Drain::new(split);
+    let mut stopped_at = None;
+    let mut wake_at = Duration::MAX;
+    let mut is_intake_open = true;
+    loop {
+        let pause = wake_at.saturating_sub(shared.elapsed());
+        let event = tokio::select! {
+            biased;
+            () = stop.next() => Event::Stop,
+            () = shared.broken.cancelled(), if stopped_at.is_none() => Event::Stop,
+            () = shared.intake_ended.cancelled(), if is_intake_open => {
+                is_intake_open = false;
+                Event::IntakeClosed
+            }
+            () = shared.ledger.changed(), if stopped_at.is_some() => Event::Tick,
+            () = tokio::time::sleep(pause) => Event::Tick,
+        };
+        let now = shared.elapsed();
+        if event == Event::Stop && stopped_at.is_none() {
+            stopped_at = Some(now);
+            if let Stop::Signals(_) = stop {
+                exit::arm(shared.jobs.clock().clone(), now + split.exit, EXIT_UNFINISHED);
+            }
+        }
+        let mut actions = drain.step(now, Event::Held(shared.ledger.held()));
+        actions.extend(drain.step(now, event));
+        for action in actions {
+            match action {
+                Action::Enter(phase) => enter(shared, phase),
+                Action::CloseIntake => shared.intake_closed.cancel(),
+                Action::AskHandlers => shared.ledger.ask_all(Reason::Drain),
+                Action::AbortHandlers => shared.ledger.abort_all(Reason::Drain),
+                Action::WakeAt(at) => wake_at = at,
+                Action::CloseWorker | Action::Exit => {
+                    let stopped_at = stopped_at.unwrap_or(now);
+                    let abandoned = close(shared, stopped_at + split.exit).await;
+                    return report(shared, stopped_at, abandoned);
+                }
+            }
+        }
+    }
+}
+
+fn enter<S>(shared: &Shared<S>, phase: Phase) {
+    tracing::info!(phase = phase.as_str(), held = shared.ledger.held(), "drain");
+    shared.tenancy.enter(phase);
+}
+
+/// Gives the lease back, and with it whatever the store still says is held here and has ended.
+/// Tries until the time is up; then the lease ends by itself. Answers how many runs were abandoned.
+async fn close<S>(shared: &Shared<S>, ends_at: Duration) -> usize {
+    loop {
+        let abandoned = shared.ledger.running_fences();
+        let count = abandoned.len();
+        let Some(worker) = shared.worker() else {
+            shared.tenancy.closed();
+            return count;
+        };
+        let left = ends_at.saturating_sub(shared.elapsed());
+        let leaving = Leaving { abandoned, gone_in: left };
+        let limit = left.max(Duration::from_millis(100));
+        let error = match timeout(limit, leave(shared, worker, &leaving)).await {
+            Ok(Ok(())) => {
+                shared.tenancy.closed();
+                return count;
+            }
+            Ok(Err(error)) => jobs_core::chain(&error),
+            Err(_) => "no answer in time".to_owned(),
+        };
+        if shared.elapsed() >= ends_at {
+            tracing::warn!(error, worker = worker.0, "can't close the worker; its lease will end");
+            return count;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+async fn leave<S>(
+    shared: &Shared<S>,
+    worker: WorkerId,
+    leaving: &Leaving,
+) -> Result<(), StoreError> {
+    let mut heartbeat = shared.store().heartbeat().await?;
+    let gave_back = heartbeat.close(worker, &shared.author(), leaving).await?;
+    let count = u64::try_from(gave_back.len()).unwrap_or(u64::MAX);
+    shared.tally.interrupted.fetch_add(count, Ordering::Relaxed);
+    for run in &leaving.abandoned {
+        tracing::warn!(job = run.job.0, "abandoned a run whose handler does not end");
+    }
+    Ok(())
+}
+
+fn report<S>(shared: &Shared<S>, stopped_at: Duration, abandoned: usize) -> DrainReport {
+    let report = DrainReport {
+        settled: shared.tally.settled.load(Ordering::Relaxed),
+        interrupted: shared.tally.interrupted.load(Ordering::Relaxed),
+        released: shared.tally.released.load(Ordering::Relaxed),
+        abandoned,
+        took: shared.elapsed().saturating_sub(stopped_at),
+    };
+    let DrainReport { settled, interrupted, released, abandoned, took } = report;
+    tracing::info!(settled, interrupted, released, abandoned, ?took, "worker done");
+    report
+}

@@ -1,0 +1,372 @@
+//! Group commit of how runs ended: while one batch is on the wire the next gathers.
+//!
+//! 1. Every end is settled, given to another by the fence, or left to the close and the sweep;
+//!    none is dropped while the store can be reached.
+//! 2. A batch where one row fails is retried row by row, so that a poison row stops nothing else.
+//! 3. After a lost answer, and after a transaction of the application wrote about the run, the row
+//!    decides what happened.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jobs_core::store::{Row, Settled};
+use jobs_core::{
+    Budget, ClaimedJob, Counters, Ending, Failure, Fence, Ladder, Retry, Run, Settlement, State,
+    StoreError, StoreErrorKind, transition,
+};
+use tokio::sync::mpsc::UnboundedReceiver;
+
+use super::shared::{Shared, Tally};
+use crate::log;
+use crate::run::Wrote;
+
+/// At most this many settlements travel together.
+const BATCH: usize = 1_000;
+/// How long runs wait whose rows others hold, before they are tried again.
+const LOCKED_PAUSE: Duration = Duration::from_secs(1);
+/// The first pause between two tries while the store can't be reached; it doubles.
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+/// The longest of these pauses.
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+
+/// A run that ended and is not settled yet.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    run: Run,
+    kind: String,
+    ending: Ending,
+    wrote: Wrote,
+}
+
+impl Ended {
+    pub(crate) fn new(job: &ClaimedJob, ending: Ending, wrote: Wrote) -> Self {
+        Self { run: Run::from(job), kind: job.kind.clone(), ending, wrote }
+    }
+
+    /// A run of which nothing is known but that the store says it is ours: the answer to its claim
+    /// was lost, so it never started.
+    pub(crate) fn stray(fence: Fence) -> Self {
+        let (counters, budget) = (Counters::default(), Budget::default());
+        let run = Run { fence, counters, budget, refused: None };
+        let kind = String::new();
+        // Its counters are read from the row before it is settled.
+        Self { run, kind, ending: Ending::Unstarted, wrote: Wrote::Checkpoint }
+    }
+
+    /// The same run as a plain failure, for an outcome that the store does not take.
+    fn unsettleable(&self, error: &StoreError) -> Self {
+        let failure = Failure {
+            class: "unsettleable".to_owned(),
+            text: format!("the store did not take the run's outcome: {error}"),
+            retry: Retry::Ladder,
+        };
+        let Self { run, kind, wrote, .. } = self;
+        let ending = Ending::Failed(failure);
+        Self { run: run.clone(), kind: kind.clone(), ending, wrote: *wrote }
+    }
+
+    /// Whether only the row knows what was written about it.
+    fn is_uncertain(&self) -> bool {
+        match self.wrote {
+            Wrote::Nothing => false,
+            Wrote::Checkpoint | Wrote::Success => true,
+        }
+    }
+}
+
+/// Settles until every sender is gone and the last end is settled, or the worker is over.
+pub(super) async fn settle_loop<S>(shared: Arc<Shared<S>>, mut ended: UnboundedReceiver<Ended>) {
+    let mut batch = Vec::new();
+    // Runs whose rows others hold wait apart, so that they keep no other waiting.
+    let mut locked: Vec<Ended> = Vec::new();
+    loop {
+        tokio::select! {
+            biased;
+            count = ended.recv_many(&mut batch, BATCH) => {
+                if count == 0 {
+                    return;
+                }
+                gather(&mut ended, &mut batch).await;
+                locked.extend(settle_batch(&shared, std::mem::take(&mut batch)).await);
+            }
+            () = tokio::time::sleep(LOCKED_PAUSE), if !locked.is_empty() => {
+                locked = settle_batch(&shared, std::mem::take(&mut locked)).await;
+            }
+            () = shared.over.cancelled() => return,
+        }
+    }
+}
+
+/// Takes in what else ends at about the same time: a turn of the runtime in which nothing ends is
+/// the end of it, and no clock is waited for.
+async fn gather(ended: &mut UnboundedReceiver<Ended>, batch: &mut Vec<Ended>) {
+    while batch.len() < BATCH {
+        tokio::task::yield_now().await;
+        let before = batch.len();
+        while batch.len() < BATCH
+            && let Ok(next) = ended.try_recv()
+        {
+            batch.push(next);
+        }
+        if batch.len() == before {
+            return;
+        }
+    }
+}
+
+/// Settles a batch, however often that takes, until the worker is over. Answers the runs whose rows
+/// others hold.
+async fn settle_batch<S>(shared: &Shared<S>, mut batch: Vec<Ended>) -> Vec<Ended> {
+    let mut locked = Vec::new();
+    let mut pause = FIRST_PAUSE;
+    loop {
+        batch = certain(shared, batch, &mut locked).await;
+        if batch.is_empty() {
+            return locked;
+        }
+        let settlements: Vec<_> = batch.iter().map(|ended| settlement(shared, ended)).collect();
+        let error = match shared.store().settle(&shared.author(), &settlements).await {
+            Ok(answers) => {
+                locked.extend(told_all(shared, batch, &answers));
+                return locked;
+            }
+            Err(error) => error,
+        };
+        if !is_about_no_row(&error) {
+            locked.extend(settle_one_by_one(shared, batch, &error).await);
+            return locked;
+        }
+        if error.is_ambiguous() {
+            // It may have been written all the same: from now on the rows decide.
+            for ended in &mut batch {
+                ended.wrote = ended.wrote.max(Wrote::Checkpoint);
+            }
+        }
+        log::SETTLE.write(shared.elapsed(), || {
+            let error = jobs_core::chain(&error);
+            tracing::warn!(error, runs = batch.len(), "can't settle; trying again");
+        });
+        if is_over_after(shared, pause).await {
+            return locked;
+        }
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
+}
+
+/// Settles a batch that was refused as a whole row by row. A run that can't be settled as it ended
+/// is settled as a plain failure, and one that can't be settled at all is left to the sweep. Answers
+/// the runs to be tried again later.
+async fn settle_one_by_one<S>(
+    shared: &Shared<S>,
+    batch: Vec<Ended>,
+    cause: &StoreError,
+) -> Vec<Ended> {
+    tracing::warn!(
+        error = jobs_core::chain(cause),
+        runs = batch.len(),
+        "a batch of settlements was refused; settling one by one"
+    );
+    let mut locked = Vec::new();
+    for mut ended in batch {
+        match settle_one(shared, &ended).await {
+            Ok(answer) => locked.extend(told_all(shared, vec![ended], &[answer])),
+            // No row's fault after all: it is tried again with those that others hold.
+            Err(error) if is_about_no_row(&error) => {
+                if error.is_ambiguous() {
+                    ended.wrote = ended.wrote.max(Wrote::Checkpoint);
+                }
+                locked.push(ended);
+            }
+            Err(error) => {
+                let plain = ended.unsettleable(&error);
+                match settle_one(shared, &plain).await {
+                    Ok(answer) => locked.extend(told_all(shared, vec![plain], &[answer])),
+                    Err(error) if is_about_no_row(&error) => locked.push(ended),
+                    Err(error) => tracing::error!(
+                        job = plain.run.fence.job.0,
+                        kind = plain.kind,
+                        error = jobs_core::chain(&error),
+                        "a run can't be settled; its job stays claimed until this worker leaves"
+                    ),
+                }
+            }
+        }
+    }
+    locked
+}
+
+/// Whether the store as a whole is at fault: away, busy, full, or for the time of a fail-over a
+/// standby. What ended is then kept, since its runs would start again.
+fn is_about_no_row(error: &StoreError) -> bool {
+    use StoreErrorKind::{Configuration, ReadOnly, Schema};
+    error.is_transient() || matches!(error.kind(), ReadOnly | Schema | Configuration)
+}
+
+async fn settle_one<S>(shared: &Shared<S>, ended: &Ended) -> Result<Settled, StoreError> {
+    let one = [settlement(shared, ended)];
+    let answers = shared.store().settle(&shared.author(), &one).await?;
+    Ok(answers.first().copied().unwrap_or(Settled::LeaseLost))
+}
+
+/// Asks the rows about the runs whose fate only they know. What is settled already needs nothing;
+/// the others get their counters as stored; what others hold is put apart.
+async fn certain<S>(shared: &Shared<S>, batch: Vec<Ended>, locked: &mut Vec<Ended>) -> Vec<Ended> {
+    let (asked, mut left): (Vec<_>, Vec<_>) = batch.into_iter().partition(Ended::is_uncertain);
+    if asked.is_empty() {
+        return left;
+    }
+    let fences: Vec<Fence> = asked.iter().map(|ended| ended.run.fence).collect();
+    let mut pause = FIRST_PAUSE;
+    let rows = loop {
+        match shared.store().reread(&fences).await {
+            Ok(rows) => break rows,
+            Err(error) => {
+                log::SETTLE.write(shared.elapsed(), || {
+                    let error = jobs_core::chain(&error);
+                    tracing::warn!(error, runs = fences.len(), "can't reread runs; trying again");
+                });
+                if is_over_after(shared, pause).await {
+                    return left;
+                }
+                pause = (pause * 2).min(LONGEST_PAUSE);
+            }
+        }
+    };
+    for (ended, row) in asked.into_iter().zip(rows) {
+        match row {
+            Row::Running(counters) => left.push(uncommitted(ended, counters)),
+            Row::Settled(state) => {
+                finished(shared, &as_settled(ended, state), Settled::Applied(state));
+            }
+            Row::Taken(_) | Row::Missing => finished(shared, &ended, Settled::LeaseLost),
+            Row::Locked => locked.push(ended),
+        }
+    }
+    left
+}
+
+/// A run that its row shows as settled already. Where its own transaction wrote its success, that is
+/// how it ended, whatever the handler said after the commit.
+fn as_settled(ended: Ended, state: State) -> Ended {
+    match (ended.wrote, state, &ended.ending) {
+        (Wrote::Success, State::Succeeded, Ending::Done) => ended,
+        (Wrote::Success, State::Succeeded, said) => {
+            let (job, kind) = (ended.run.fence.job.0, ended.kind.as_str());
+            tracing::warn!(
+                job,
+                kind,
+                ?said,
+                "the handler ended so after its success was committed"
+            );
+            Ended { ending: Ending::Done, ..ended }
+        }
+        (Wrote::Nothing | Wrote::Checkpoint | Wrote::Success, _, _) => ended,
+    }
+}
+
+/// The last word about a run: counted, logged, and out of the ledger.
+fn finished<S>(shared: &Shared<S>, ended: &Ended, answer: Settled) {
+    told(shared, ended, answer);
+    shared.ledger.settled(std::iter::once(ended.run.fence));
+}
+
+/// A run that its row still shows as running, with the counters that stand there. Where the handler
+/// wrote its success and says that it is done, its transaction was not committed.
+fn uncommitted(ended: Ended, counters: Counters) -> Ended {
+    let run = Run { counters, ..ended.run };
+    let ending = match (ended.wrote, ended.ending) {
+        (Wrote::Success, Ending::Done) => finish_not_committed(),
+        (Wrote::Nothing | Wrote::Checkpoint | Wrote::Success, ending) => ending,
+    };
+    Ended { run, kind: ended.kind, ending, wrote: ended.wrote }
+}
+
+fn settlement<S>(shared: &Shared<S>, ended: &Ended) -> Settlement {
+    let draw = shared.draw();
+    match shared.handlers.handled(&ended.kind) {
+        Some(handled) => transition(&ended.run, &ended.ending, &handled.ladder, draw),
+        None => transition(&ended.run, &ended.ending, &Ladder::default(), draw),
+    }
+}
+
+/// Takes in the answers of a batch; answers the runs whose rows others hold.
+fn told_all<S>(shared: &Shared<S>, batch: Vec<Ended>, answers: &[Settled]) -> Vec<Ended> {
+    let mut locked = Vec::new();
+    let mut settled = Vec::with_capacity(batch.len());
+    let mut is_scheduled = false;
+    for (ended, answer) in batch.into_iter().zip(answers) {
+        if *answer == Settled::Locked {
+            locked.push(ended);
+            continue;
+        }
+        told(shared, &ended, *answer);
+        is_scheduled |= *answer == Settled::Applied(State::Scheduled);
+        settled.push(ended.run.fence);
+    }
+    shared.ledger.settled(settled.into_iter());
+    if is_scheduled {
+        shared.scheduled.notify_one();
+    }
+    locked
+}
+
+/// Counts and logs one answer.
+fn told<S>(shared: &Shared<S>, ended: &Ended, answer: Settled) {
+    let (job, kind) = (ended.run.fence.job.0, ended.kind.as_str());
+    let state = match answer {
+        Settled::Applied(state) => state,
+        Settled::LeaseLost => {
+            tracing::warn!(job, kind, "the run had lost its claim; its outcome is dropped");
+            return;
+        }
+        Settled::Locked => return,
+    };
+    match &ended.ending {
+        Ending::Done => {
+            Tally::count(&shared.tally.settled);
+            tracing::debug!(job, kind, %state, "succeeded");
+        }
+        Ending::Failed(Failure { class, text, .. })
+        | Ending::Unreadable(Failure { class, text, .. }) => {
+            Tally::count(&shared.tally.settled);
+            tracing::warn!(job, kind, %state, class, error = text, "failed");
+        }
+        Ending::Snoozed(wait) => {
+            Tally::count(&shared.tally.settled);
+            tracing::debug!(job, kind, %state, ?wait, "snoozed");
+        }
+        Ending::Retired | Ending::MalformedVersion(_) => {
+            Tally::count(&shared.tally.settled);
+            tracing::warn!(job, kind, %state, ending = ?ended.ending, "dead letter");
+        }
+        Ending::Refused { refusal, text, .. } => {
+            Tally::count(&shared.tally.released);
+            tracing::info!(job, kind, %state, %refusal, text, "refused");
+        }
+        Ending::Interrupted(interruption) => {
+            Tally::count(&shared.tally.interrupted);
+            let (class, text) = (interruption.class(), interruption.text());
+            tracing::info!(job, kind, %state, class, text, "interrupted");
+        }
+        Ending::Unstarted => {
+            Tally::count(&shared.tally.released);
+            tracing::debug!(job, kind, %state, "released unstarted");
+        }
+        Ending::Crashed => tracing::warn!(job, kind, %state, "crashed"),
+    }
+}
+
+/// The failure of a handler that said it was done, though its `done_in` was not committed.
+fn finish_not_committed() -> Ending {
+    Ending::Failed(Failure {
+        class: "finish_not_committed".to_owned(),
+        text: "the handler called `done_in` and returned, but its transaction was not committed; \
+               commit it before returning"
+            .to_owned(),
+        retry: Retry::Ladder,
+    })
+}
+
+async fn is_over_after<S>(shared: &Shared<S>, pause: Duration) -> bool {
+    tokio::time::timeout(pause, shared.over.cancelled()).await.is_ok()
+}

@@ -1,0 +1,98 @@
+//! What the loops of one worker share.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use jobs_core::store::{Author, Store};
+use jobs_core::{Lease, QueueName, WorkerId, WorkerName};
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+use super::lease::{Tenancy, Tenure};
+use super::ledger::Ledger;
+use super::settle::Ended;
+use crate::client::Jobs;
+use crate::registry::Handlers;
+
+/// The settings of a worker, checked.
+#[derive(Debug, Clone)]
+pub(crate) struct Settings {
+    pub(crate) name: WorkerName,
+    pub(crate) queues: Vec<QueueName>,
+    pub(crate) concurrency: usize,
+    pub(crate) lease: Lease,
+    pub(crate) poll_interval: Duration,
+    pub(crate) grace_period: Duration,
+}
+
+/// What the loops of one worker share.
+pub(crate) struct Shared<S> {
+    pub(crate) jobs: Jobs,
+    pub(crate) settings: Settings,
+    pub(crate) handlers: Handlers<S>,
+    pub(crate) state: S,
+    pub(crate) ledger: Ledger,
+    pub(crate) tenancy: Tenancy,
+    /// Claim nothing more.
+    pub(crate) intake_closed: CancellationToken,
+    /// The claim loop has ended, and all it claimed is in the ledger.
+    pub(crate) intake_ended: CancellationToken,
+    /// A loop panicked: drain.
+    pub(crate) broken: CancellationToken,
+    /// The drain has ended.
+    pub(crate) drained: CancellationToken,
+    /// Every loop ends.
+    pub(crate) over: CancellationToken,
+    /// Jobs may have become ready.
+    pub(crate) ready: Notify,
+    /// Jobs may have been scheduled.
+    pub(crate) scheduled: Notify,
+    pub(crate) ended: tokio::sync::mpsc::UnboundedSender<Ended>,
+    pub(crate) tally: Tally,
+}
+
+/// What happened since the start, for the report.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    pub(crate) settled: AtomicU64,
+    pub(crate) interrupted: AtomicU64,
+    pub(crate) released: AtomicU64,
+}
+
+impl Tally {
+    pub(crate) fn count(counter: &AtomicU64) {
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl<S> Shared<S> {
+    pub(crate) fn store(&self) -> &dyn Store {
+        self.jobs.store()
+    }
+
+    /// The time on the clock that leases are counted on.
+    pub(crate) fn elapsed(&self) -> Duration {
+        self.jobs.clock().elapsed()
+    }
+
+    pub(crate) fn draw(&self) -> u64 {
+        self.jobs.random().draw()
+    }
+
+    pub(crate) fn worker(&self) -> Option<WorkerId> {
+        match self.tenancy.tenure() {
+            Tenure::Held(worker) => Some(worker),
+            Tenure::Lost | Tenure::Closed => None,
+        }
+    }
+
+    pub(crate) fn author(&self) -> Author {
+        Author { worker: self.worker(), build: self.jobs.build().clone() }
+    }
+}
+
+/// A pause that ends early when the worker is over; answers whether it is.
+pub(crate) async fn pause<S>(shared: &Arc<Shared<S>>, span: Duration) -> bool {
+    tokio::time::timeout(span, shared.over.cancelled()).await.is_ok()
+}

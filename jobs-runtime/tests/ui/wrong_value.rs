@@ -1,0 +1,19 @@
+//! A handler function returns nothing or an outcome.
+
+use jobs_runtime::prelude::*;
+use serde::{Deserialize, Serialize};
+
+#[derive(Clone)]
+struct App;
+
+#[derive(Serialize, Deserialize, Job)]
+#[job(kind = "mail.welcome", version = "1.0.0")]
+struct Welcome;
+
+async fn welcome(_job: Welcome, _cx: JobContext<App>) -> Result<u32, JobError> {
+    Ok(1)
+}
+
+fn main() {
+    let _ = Registry::<App>::new().handle(welcome);
+}

@@ -1,0 +1,184 @@
+//! A worker that is told to stop.
+
+use std::time::Duration;
+
+use jobs_runtime::prelude::*;
+use jobs_runtime::{Interrupted, State};
+
+use crate::support::{Act, App, Running, act, ended, is_running, open, until, worker};
+
+async fn do_as_told(job: Act, cx: JobContext<App>) -> Result<Outcome, JobError> {
+    cx.state.ran();
+    match job.how.as_str() {
+        "short" => tokio::time::sleep(Duration::from_millis(300)).await,
+        "cooperative" => {
+            cx.stopping().await;
+            cx.check().await?;
+        }
+        "fails when stopped" => {
+            cx.stopping().await;
+            return Err(JobError::new("the connection was closed under me"));
+        }
+        "permanent when stopped" => {
+            cx.stopping().await;
+            return Err(JobError::new("no such customer").permanent());
+        }
+        _ => std::future::pending().await,
+    }
+    Ok(Outcome::Done)
+}
+
+/// Runs one job until its handler has started, stops the worker, and reads the job.
+async fn stopped(jobs: &Jobs, how: &str) -> (jobs_runtime::JobRecord, jobs_runtime::DrainReport) {
+    let handlers = Registry::new().handle(do_as_told).build().unwrap();
+    let app = App::default();
+    let worker = worker(jobs, handlers, app.clone()).grace_period(Duration::from_secs(2));
+    let running = Running::start(worker);
+    let id = jobs.enqueue(act(how)).await.unwrap().id();
+    // The row says `running` before the handler starts, and a stop in between gives it back unrun.
+    until(jobs, id, |_| app.count() == 1).await;
+    let report = running.stop().await;
+    (jobs.job(id).await.unwrap().unwrap(), report)
+}
+
+#[tokio::test]
+async fn a_handler_that_ends_in_time_is_settled() {
+    for jobs in open().await {
+        let (record, report) = stopped(&jobs, "short").await;
+        assert_eq!(record.state, State::Succeeded);
+        assert_eq!((report.settled, report.interrupted, report.abandoned), (1, 0, 0));
+    }
+}
+
+#[tokio::test]
+async fn a_handler_that_is_stopped_is_given_back_as_an_interruption() {
+    for jobs in open().await {
+        for how in ["cooperative", "fails when stopped", "deaf"] {
+            let (record, report) = stopped(&jobs, how).await;
+            assert_eq!(record.state, State::Ready, "{how}");
+            assert_eq!((record.counters.failures, record.counters.interruptions), (0, 1), "{how}");
+            assert_eq!((report.interrupted, report.abandoned), (1, 0), "{how}");
+            assert!(report.took < Duration::from_secs(2), "{how}: {:?}", report.took);
+            jobs.operate().cancel(&[record.id]).await.unwrap();
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_permanent_error_after_the_stop_is_a_dead_letter() {
+    for jobs in open().await {
+        let (record, _) = stopped(&jobs, "permanent when stopped").await;
+        assert_eq!((record.state, record.counters.failures), (State::Dead, 1));
+    }
+}
+
+#[tokio::test]
+async fn an_idle_worker_stops_at_once_and_closes_its_lease() {
+    for jobs in open().await {
+        let handlers = Registry::new().handle(do_as_told).build().unwrap();
+        let running = Running::start(worker(&jobs, handlers, App::default()));
+        let report = running.stop().await;
+        assert!(report.took < Duration::from_secs(1), "{:?}", report.took);
+        let workers = jobs.inspect().workers().await.unwrap();
+        assert!(workers.iter().all(|worker| worker.ended_at.is_some() && !worker.is_taken_back));
+    }
+}
+
+#[tokio::test]
+async fn a_cancelled_run_ends_as_cancelled() {
+    async fn until_cancelled(_: Act, cx: JobContext<App>) -> Result<(), JobError> {
+        loop {
+            cx.check().await?;
+            tokio::task::yield_now().await;
+        }
+    }
+
+    for jobs in open().await {
+        let handlers = Registry::new().handle(until_cancelled).build().unwrap();
+        let running = Running::start(worker(&jobs, handlers, App::default()));
+        let id = jobs.enqueue(act("")).await.unwrap().id();
+        until(&jobs, id, is_running).await;
+        jobs.operate().cancel(&[id]).await.unwrap();
+        let record = ended(&jobs, id).await;
+        assert_eq!((record.state, record.counters.failures), (State::Cancelled, 0));
+        running.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn a_deaf_handler_is_cancelled_by_the_audits() {
+    for jobs in open().await {
+        let handlers = Registry::new().handle(do_as_told).build().unwrap();
+        let worker = worker(&jobs, handlers, App::default()).lease(Duration::from_secs(1));
+        let running = Running::start(worker);
+        let id = jobs.enqueue(act("deaf")).await.unwrap().id();
+        until(&jobs, id, is_running).await;
+        jobs.operate().cancel(&[id]).await.unwrap();
+        assert_eq!(ended(&jobs, id).await.state, State::Cancelled);
+        running.stop().await;
+    }
+}
+
+#[test]
+fn an_interruption_says_what_it_is() {
+    let texts = [Interrupted::Stopping, Interrupted::Cancelled, Interrupted::LeaseLost];
+    let texts = texts.map(|interrupted| interrupted.to_string());
+    assert_eq!(
+        texts,
+        ["the worker is stopping", "the job was cancelled", "the run lost its claim on the job"]
+    );
+}
+
+#[tokio::test]
+async fn a_run_that_times_out_after_the_stop_is_an_interruption() {
+    #[derive(Debug, serde::Serialize, serde::Deserialize, Job)]
+    #[job(kind = "test.slow", version = "1.0.0", timeout = "1700ms", max_failures = 1)]
+    struct Slow {}
+
+    async fn hang(_: Slow, cx: JobContext<App>) -> Result<(), JobError> {
+        cx.state.ran();
+        std::future::pending().await
+    }
+
+    for jobs in open().await {
+        let handlers = Registry::new().handle(hang).build().unwrap();
+        let app = App::default();
+        // Asked to return after 1.6 s of the 2 s, and timed out before it is aborted at 1.83 s.
+        let worker = worker(&jobs, handlers, app.clone()).grace_period(Duration::from_secs(2));
+        let running = Running::start(worker);
+        let id = jobs.enqueue(Slow {}).await.unwrap().id();
+        until(&jobs, id, |_| app.count() == 1).await;
+        running.stop().await;
+        let record = jobs.job(id).await.unwrap().unwrap();
+        assert_eq!((record.counters.failures, record.counters.interruptions), (0, 1));
+    }
+}
+
+#[tokio::test]
+async fn a_state_that_panics_when_it_is_cloned_costs_one_failure_and_no_slot() {
+    #[derive(Debug)]
+    struct Fragile(std::sync::Arc<std::sync::atomic::AtomicBool>);
+
+    impl Clone for Fragile {
+        fn clone(&self) -> Self {
+            assert!(!self.0.swap(false, std::sync::atomic::Ordering::SeqCst), "not now");
+            Self(self.0.clone())
+        }
+    }
+
+    async fn work(_: Act, _: JobContext<Fragile>) -> Result<(), JobError> {
+        Ok(())
+    }
+
+    for jobs in open().await {
+        let breaks = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(true));
+        let handlers = Registry::new().handle(work).build().unwrap();
+        let worker = worker(&jobs, handlers, Fragile(breaks)).concurrency(1);
+        let running = Running::start(worker);
+        let first = jobs.enqueue(act("")).await.unwrap().id();
+        assert_eq!(ended(&jobs, first).await.error_class.as_deref(), Some("panic"));
+        let second = jobs.enqueue(act("")).await.unwrap().id();
+        assert_eq!(ended(&jobs, second).await.state, State::Succeeded);
+        running.stop().await;
+    }
+}

@@ -1,0 +1,148 @@
+//! Worker processes that tests start, stop and kill.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
+
+use jobs_runtime::Jobs;
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::schema::{Schema, server_url};
+
+/// What a worker process is to do.
+#[derive(Debug, Clone)]
+pub struct Setup {
+    /// The binary; in a test `env!("CARGO_BIN_EXE_worker-process")`.
+    pub binary: PathBuf,
+    /// The address of the store.
+    pub url: String,
+    /// The schema on a server; `None` over a file.
+    pub schema: Option<Arc<Schema>>,
+    /// The ledger that its handlers write.
+    pub ledger: PathBuf,
+    /// More settings, as `NAME=VALUE` of the binary's environment.
+    pub settings: Vec<(&'static str, String)>,
+}
+
+/// A worker process; killed when dropped.
+#[derive(Debug)]
+pub struct Process {
+    child: Child,
+    log: PathBuf,
+}
+
+impl Setup {
+    /// A setup with the default settings over a folder: a SQLite file and a ledger in it.
+    pub fn over_sqlite(binary: &str, folder: &Path) -> Self {
+        Self {
+            binary: binary.into(),
+            url: format!("sqlite://{}", folder.join("jobs.db").display()),
+            schema: None,
+            ledger: folder.join("ledger"),
+            settings: Vec::new(),
+        }
+    }
+
+    /// A setup with the default settings over a schema of its own on the shared server, and a ledger
+    /// in a folder.
+    ///
+    /// # Panics
+    /// When no server is given.
+    pub fn over_postgres(binary: &str, folder: &Path) -> Self {
+        let schema = Some(Arc::new(Schema::fresh()));
+        Self { url: server_url(), schema, ..Self::over_sqlite(binary, folder) }
+    }
+
+    /// A client of the same store.
+    ///
+    /// # Panics
+    /// When the store can't be opened.
+    pub async fn open(&self) -> Jobs {
+        let mut builder = Jobs::builder();
+        if let Some(schema) = &self.schema {
+            let name = schema.name().to_owned();
+            builder = builder.postgres(move |options| options.schema(name.clone()));
+        }
+        builder.open(&self.url).await.expect("the store opens")
+    }
+
+    /// This setup with one more setting.
+    #[must_use]
+    pub fn with(mut self, name: &'static str, value: &dyn ToString) -> Self {
+        self.settings.push((name, value.to_string()));
+        self
+    }
+
+    /// Starts a process. What it logs goes to a file beside the ledger.
+    ///
+    /// # Panics
+    /// When it can't be started.
+    pub fn start(&self, name: &str) -> Process {
+        let log = self.ledger.with_file_name(format!("{name}.log"));
+        let file = std::fs::OpenOptions::new().create(true).append(true).open(&log);
+        let child = Command::new(&self.binary)
+            .env("URL", &self.url)
+            .env("LEDGER", &self.ledger)
+            .env("NAME", name)
+            .envs(self.schema.iter().map(|schema| ("SCHEMA", schema.name())))
+            .envs(self.settings.iter().map(|(name, value)| (*name, value)))
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(file.expect("the log can be opened"))
+            .spawn()
+            .expect("the worker process starts");
+        Process { child, log }
+    }
+}
+
+impl Process {
+    /// Sends it a signal.
+    ///
+    /// # Panics
+    /// When it is gone already.
+    pub fn signal(&self, signal: Signal) {
+        let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
+        kill_process(pid.expect("a process id"), signal).expect("the process is there");
+    }
+
+    /// Kills it at once, as SIGKILL does, and reaps it.
+    ///
+    /// # Panics
+    /// When it can't be killed.
+    pub fn kill(mut self) {
+        self.child.kill().expect("it can be killed");
+        self.child.wait().expect("it can be reaped");
+    }
+
+    /// Waits for its end.
+    ///
+    /// # Panics
+    /// When it can't be waited for.
+    pub fn wait(mut self) -> ExitStatus {
+        self.child.wait().expect("it can be reaped")
+    }
+
+    /// Whether it still runs.
+    ///
+    /// # Panics
+    /// When it can't be asked.
+    pub fn is_running(&mut self) -> bool {
+        self.child.try_wait().expect("it can be asked").is_none()
+    }
+
+    /// What it logged so far.
+    ///
+    /// # Panics
+    /// When the log can't be read.
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(&self.log).expect("the log can be read")
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // A test that fails leaves no process behind; one that is gone already needs nothing.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

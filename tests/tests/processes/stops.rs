@@ -1,0 +1,76 @@
+//! A worker process that is told to stop while a handler stays.
+
+use std::time::Duration;
+
+use jobs_runtime::store::WorkerRecord;
+use jobs_runtime::{Clock, Counters, JobRecord, State};
+use rustix::process::Signal;
+use tests::process::Setup;
+use tests::{Stay, Staying, ledger, until};
+
+use crate::{BINARY, MakeSetup};
+
+const GRACE: Duration = Duration::from_secs(5);
+
+/// Stops a process while a handler of a kind stays, and answers how it ended, after how long, and
+/// the job once it is ready again.
+async fn stopped(
+    store: MakeSetup,
+    how: Staying,
+    threads: usize,
+) -> (Option<i32>, Duration, JobRecord) {
+    let folder = tempfile::tempdir().unwrap();
+    let setup =
+        store(BINARY, folder.path()).with("GRACE_MS", &GRACE.as_millis()).with("THREADS", &threads);
+    let jobs = setup.open().await;
+    let id = jobs.enqueue(Stay { how }).await.unwrap().id();
+    let first = setup.start("first");
+    let has_started = async || ledger::read(&setup.ledger).contains_key(&id.0);
+    until("the handler starts", Duration::from_secs(20), has_started).await;
+    let clock = jobs_runtime::SystemClock;
+    let asked_at = clock.elapsed();
+    first.signal(Signal::TERM);
+    let status = tokio::task::spawn_blocking(|| first.wait()).await.unwrap();
+    let took = clock.elapsed().checked_sub(asked_at).unwrap();
+    // Another worker, of a queue of its own, takes back what the first one could not give back.
+    let second = setup.clone().with("QUEUE", &"elsewhere").start("second");
+    let is_ready = async || jobs.job(id).await.unwrap().unwrap().state == State::Ready;
+    until("the job is ready again", Duration::from_secs(10), is_ready).await;
+    let is_open = |worker: &WorkerRecord| worker.name == "second" && worker.ended_at.is_none();
+    let works = async || jobs.inspect().workers().await.unwrap().iter().any(is_open);
+    until("the second worker works", Duration::from_secs(10), works).await;
+    second.signal(Signal::TERM);
+    let log = second.log();
+    let ended = second.wait();
+    assert!(ended.success(), "{ended}: {log}");
+    (status.code(), took, jobs.job(id).await.unwrap().unwrap())
+}
+
+#[tokio::test]
+async fn a_handler_that_can_be_ended_is_given_back_before_a_clean_exit() {
+    let over: [MakeSetup; 2] = [Setup::over_sqlite, Setup::over_postgres];
+    for (how, store) in [Staying::Cooperative, Staying::Deaf].into_iter().zip(over) {
+        let (status, took, record) = stopped(store, how, 2).await;
+        assert_eq!(status, Some(0), "{how:?}");
+        assert!(took < GRACE, "{how:?} took {took:?}");
+        assert_eq!((record.counters.interruptions, record.counters.crashes), (1, 0), "{how:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_handler_that_can_not_be_ended_holds_no_process_and_is_no_crash() {
+    let cases: [(MakeSetup, _, _); 5] = [
+        (Setup::over_sqlite, Staying::Spinning, 2),
+        (Setup::over_sqlite, Staying::Spinning, 0),
+        (Setup::over_sqlite, Staying::Blocking, 2),
+        (Setup::over_postgres, Staying::Spinning, 0),
+        (Setup::over_postgres, Staying::Blocking, 2),
+    ];
+    for (store, how, threads) in cases {
+        let (status, took, record) = stopped(store, how, threads).await;
+        assert_eq!(status, Some(jobs_runtime::EXIT_UNFINISHED), "{how:?} on {threads} threads");
+        assert!(took < GRACE, "{how:?} on {threads} threads took {took:?}");
+        let Counters { failures, interruptions, crashes, .. } = record.counters;
+        assert_eq!((failures, interruptions, crashes), (0, 1, 0), "{how:?} on {threads} threads");
+    }
+}
