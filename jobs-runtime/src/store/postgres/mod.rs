@@ -123,12 +123,18 @@ impl PostgresStore {
         &self.shared.pool
     }
 
-    /// Every statement by the name of its file, with the schema's name in it: for tests that
-    /// prepare them and read their plans.
+    /// Every statement by the name of its file, `kept` or `fresh`, with the schema's name in it:
+    /// for tests that prepare them and read their plans.
     #[doc(hidden)]
-    pub fn statement_texts(&self) -> Vec<(&'static str, String)> {
+    pub fn statement_texts(&self) -> Vec<(&'static str, &'static str, String)> {
         let texts = self.statements().all();
-        texts.into_iter().map(|(name, sql)| (name, sql.to_owned())).collect()
+        texts.into_iter().map(|(name, when, sql)| (name, when, sql.to_owned())).collect()
+    }
+
+    /// The channel that wake-ups go out on, for tests that look for who listens.
+    #[doc(hidden)]
+    pub fn channel(&self) -> &str {
+        self.bell().channel()
     }
 
     async fn over(

@@ -141,8 +141,10 @@ impl Past {
             refusals: counted(refusals),
             snoozes: counted(snoozes),
         };
-        job.budget =
-            Budget { max_failures: counted(most).max(1), max_interruptions: interrupted.map(counted) };
+        job.budget = Budget {
+            max_failures: counted(most).max(1),
+            max_interruptions: interrupted.map(counted),
+        };
         let build = self.8.unwrap_or_default();
         job.refused = self.7.map(|reason| RefusedBy { reason, build });
     }

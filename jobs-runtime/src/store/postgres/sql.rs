@@ -45,11 +45,12 @@ macro_rules! statements {
                 sqlx::query(self.$fresh.clone()).persistent(false)
             })*
 
-            /// Every statement by the name of its file, for a test that prepares them all.
-            pub(super) fn all(&self) -> Vec<(&'static str, &str)> {
+            /// Every statement by the name of its file, and whether it is kept, for a test that
+            /// prepares them all.
+            pub(super) fn all(&self) -> Vec<(&'static str, &'static str, &str)> {
                 vec![
-                    $((stringify!($kept), self.$kept.as_str()),)*
-                    $((stringify!($fresh), self.$fresh.as_str()),)*
+                    $((stringify!($kept), "kept", self.$kept.as_str()),)*
+                    $((stringify!($fresh), "fresh", self.$fresh.as_str()),)*
                 ]
             }
         }
@@ -58,15 +59,16 @@ macro_rules! statements {
 
 statements! {
     kept {
-        checkpoint, claim, claim_head, claimed_checkpoints, done, enqueue, enqueue_twins, enqueue_unique, held,
-        meta, notify, promote, record_events, renew, reread, routes, same_store, settle_done,
-        settle_read, standing, worker_open,
+        checkpoint, claim, claim_head, claimed_checkpoints, done, enqueue, enqueue_twins,
+        enqueue_unique, held, meta, notify, promote, record_events, renew, reread, routes,
+        same_store, settle_done, settle_read, standing, worker_open,
     }
     fresh {
-        abandon, cancel_waiting, close, counts, events, exhausted, forget_abandoned, forget_cancel_requests,
-        forget_checkpoints, held_runs, held_snapshot, job, jobs, leave, lost_runs, operate_read, pause, paused, prune,
-        prune_workers, recall, redrive, refused_routes, register, request_cancel, resume, run_now,
-        settle, states, states_settled, take_back, workers,
+        abandon, cancel_waiting, close, counts, events, exhausted, forget_abandoned,
+        forget_cancel_requests, forget_checkpoints, held_runs, held_snapshot, job, jobs, leave,
+        lost_runs, operate_read, pause, paused, prune, prune_workers, recall, redrive,
+        refused_routes, register, request_cancel, resume, run_now, settle, states, states_settled,
+        take_back, workers,
     }
 }
 

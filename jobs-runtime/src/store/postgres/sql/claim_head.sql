@@ -3,7 +3,7 @@
 -- $1 worker, $2 queue, $3 route, $4 after place, $5 after id, $6 limit.
 WITH holder AS MATERIALIZED (
     SELECT FROM {schema}.worker
-    WHERE id = $1 AND ended_at_us IS NULL
+    WHERE id = $1 AND ended_at_us IS NULL AND NOT is_leaving
         AND NOT EXISTS (SELECT FROM {schema}.pause WHERE pause.queue = $2::text)
     FOR KEY SHARE OF worker
 ),

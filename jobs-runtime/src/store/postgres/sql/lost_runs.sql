@@ -32,7 +32,7 @@ lost AS MATERIALIZED (
     (
         SELECT job.id FROM {schema}.job AS job
         WHERE job.state = 'running' AND job.worker_id IS NULL
-        ORDER BY job.id
+        ORDER BY job.worker_id, job.id
         LIMIT $1::bigint
     )
     ORDER BY id

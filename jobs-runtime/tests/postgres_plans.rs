@@ -1,0 +1,184 @@
+//! Every statement of the PostgreSQL store: its columns, its plan, and that the plan does not depend
+//! on what the tables held when it was made.
+#![cfg(feature = "postgres")]
+
+mod postgres_support;
+
+use std::fmt::Write as _;
+
+use jobs_core::store::{Claim, Claimed, Head, Store};
+use jobs_core::{BuildId, Lease, MinReader, QueueName, Route, WorkerName};
+use sqlx::postgres::PgConnection;
+use sqlx::{AssertSqlSafe, Column, Executor, Row, SqlSafeStr, Statement, TypeInfo};
+
+use postgres_support::{TestStore, connect, quoted, with_store};
+
+/// What a connection of the store has set.
+const SETTINGS: &str = "SET enable_seqscan = off; SET enable_bitmapscan = off; \
+     SET enable_hashjoin = off; SET enable_mergejoin = off; SET jit = off; \
+     SET plan_cache_mode = force_generic_plan";
+
+#[test]
+fn every_statement_has_its_columns_and_its_plan() {
+    with_store(async |subject| {
+        let mut connection = connect().await;
+        connection.execute(SETTINGS).await.unwrap();
+        analyze(&subject).await;
+        let empty = plans(&mut connection, &subject).await;
+        fill(&subject).await;
+        analyze(&subject).await;
+        let full = plans(&mut connection, &subject).await;
+        let mut text = String::new();
+        for (Planned { name, when, plan }, before) in full.iter().zip(&empty) {
+            if *when == "kept" {
+                assert_eq!(*plan, before.plan, "{name} is planned by what the tables held");
+            }
+            assert!(*name == "counts" || !plan.contains("Seq Scan on job"), "{name}:\n{plan}");
+            assert!(!walks_all_jobs(plan), "{name} walks all jobs:\n{plan}");
+            writeln!(text, "== {name}, {when}\n{plan}").unwrap();
+        }
+        insta::assert_snapshot!(text);
+    });
+}
+
+#[test]
+fn a_claim_visits_what_it_takes_and_no_other_rows() {
+    with_store(async |subject| {
+        fill(&subject).await;
+        // One ready job a route is for no worker here: a rollout's worth of foreign kinds.
+        subject
+            .sql(
+                "INSERT INTO {schema}.job (kind, version, payload) \
+                 SELECT 'foreign' || n % 300, '1.0.0', '{}' FROM generate_series(1, 30000) AS n",
+            )
+            .await;
+        subject
+            .sql(
+                "INSERT INTO {schema}.job (kind, version, payload) \
+                 SELECT 'wanted', '1.0.0', '{}' FROM generate_series(1, 100)",
+            )
+            .await;
+        analyze(&subject).await;
+        let worker = subject.store.register(&worker()).await.unwrap();
+        let head = Head {
+            queue: QueueName::default(),
+            route: Route::new("wanted", MinReader { major: 1, minor: 0 }),
+            after: None,
+            limit: 10,
+        };
+        let before = visited(&subject).await;
+        let claim = Claim { worker, heads: &[head], limit: 10 };
+        let Claimed::Jobs(jobs) = subject.store.claim(claim).await.unwrap() else {
+            panic!("the worker is open")
+        };
+        assert_eq!(jobs.len(), 10);
+        let visited = visited(&subject).await - before;
+        assert!(visited <= 60, "a claim of 10 jobs visited {visited} rows");
+    });
+}
+
+/// Whether a plan goes through the index of all jobs from end to end.
+fn walks_all_jobs(plan: &str) -> bool {
+    let lines: Vec<&str> = plan.lines().collect();
+    let walks =
+        |pair: &[&str]| pair[0].contains("job_pkey on job") && !pair[1].contains("Index Cond");
+    lines.windows(2).any(walks) || lines.last().is_some_and(|line| line.contains("job_pkey"))
+}
+
+/// Rows of the jobs' table that index scans fetched so far, all sessions' counted in.
+async fn visited(subject: &TestStore) -> i64 {
+    // A session's counts reach the shared ones when it is idle for a while, or at its end.
+    let sql = "SELECT (SELECT count(*) FROM pg_stat_force_next_flush()), sum(idx_tup_fetch + \
+               seq_tup_read)::bigint FROM pg_stat_user_tables WHERE relname = 'job' AND \
+               schemaname = $1";
+    let mut last = -1;
+    loop {
+        let row = sqlx::query(sql).bind(&subject.schema).fetch_one(&subject.outside).await.unwrap();
+        let now: i64 = row.get(1);
+        if now == last {
+            return now;
+        }
+        last = now;
+        // The server reports at most once a second.
+        subject.sql("SELECT pg_sleep(1.2)::text").await;
+    }
+}
+
+fn worker() -> jobs_core::store::NewWorker {
+    jobs_core::store::NewWorker {
+        name: WorkerName::new("w").unwrap(),
+        build: BuildId::new("b").unwrap(),
+        manifest: "{}".to_owned(),
+        lease: Lease::default(),
+    }
+}
+
+async fn analyze(subject: &TestStore) {
+    let tables = ["meta", "job", "checkpoint", "event", "worker", "cancel_request", "pause"];
+    for table in tables {
+        subject.sql(&format!("VACUUM ANALYZE {{schema}}.{table}")).await;
+    }
+}
+
+/// Some jobs of each state, as a busy week leaves them.
+async fn fill(subject: &TestStore) {
+    let sql = "INSERT INTO {schema}.job (kind, version, payload, state, due_at_us, finished_at_us, \
+               claim_number, worker_id, unique_key) \
+               SELECT 'kind' || n % 20, '1.' || n % 3 || '.0', '{\"n\": 1}', \
+               (ARRAY['ready', 'scheduled', 'succeeded', 'succeeded', 'succeeded', 'dead', \
+               'cancelled', 'running'])[1 + n % 8], 1800000000000000 + n, \
+               CASE WHEN n % 8 BETWEEN 2 AND 6 THEN 1800000000000000 + n END, 1, \
+               CASE WHEN n % 8 = 7 THEN n % 7 END, CASE WHEN n % 5 = 0 THEN 'key' || n END \
+               FROM generate_series(1, 20000) AS n";
+    subject.sql(sql).await;
+    subject
+        .sql(
+            "INSERT INTO {schema}.worker (lease_us, started_at_us, expires_at_us, phase, name, \
+             build, manifest) SELECT 1, 1, 9000000000000000, 'working', 'w', 'b', '{}' \
+             FROM generate_series(1, 7)",
+        )
+        .await;
+    subject
+        .sql(
+            "INSERT INTO {schema}.checkpoint (job_id, number, version, text) \
+             SELECT id, 1, '1.0.0', '{}' FROM {schema}.job WHERE id % 10 = 0",
+        )
+        .await;
+}
+
+struct Planned {
+    name: &'static str,
+    when: &'static str,
+    plan: String,
+}
+
+async fn plans(connection: &mut PgConnection, subject: &TestStore) -> Vec<Planned> {
+    let mut plans = Vec::new();
+    for (name, when, sql) in subject.store.statement_texts() {
+        let prepared = connection.prepare(AssertSqlSafe(sql.clone()).into_sql_str()).await;
+        let prepared = prepared.unwrap_or_else(|error| panic!("{name} is not valid: {error}"));
+        let columns = prepared.columns().iter();
+        let columns: Vec<_> =
+            columns.map(|c| format!("{} {}", c.name(), c.type_info().name())).collect();
+        let most = (1..=20).rev().find(|nth| sql.contains(&format!("${nth}"))).unwrap_or(0);
+        let nulls = vec!["NULL"; most].join(", ");
+        let arguments = if most == 0 { String::new() } else { format!("({nulls})") };
+        run(connection, &format!("PREPARE asked AS {sql}")).await;
+        let rows =
+            sqlx::raw_sql(AssertSqlSafe(format!("EXPLAIN (COSTS OFF) EXECUTE asked{arguments}")))
+                .fetch_all(&mut *connection)
+                .await
+                .unwrap_or_else(|error| panic!("{name} has no plan: {error}"));
+        run(connection, "DEALLOCATE asked").await;
+        let lines: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
+        let plan = lines.join("\n").replace(&quoted(&subject.schema), "{schema}");
+        let plan = plan.replace(&quoted(&subject.schema).replace('"', "\"\""), "{schema}");
+        let plan = format!("columns: {}\n{plan}", columns.join(", "));
+        plans.push(Planned { name, when, plan });
+    }
+    plans
+}
+
+async fn run(connection: &mut PgConnection, sql: &str) {
+    connection.execute(sqlx::raw_sql(AssertSqlSafe(sql))).await.unwrap();
+}
