@@ -11,7 +11,7 @@ const STEPS: usize = 200;
 
 #[test]
 fn random_lives_are_those_of_the_memory_store() {
-    for seed in model::seeds(20) {
+    for seed in model::seeds(8) {
         with_store(async |subject| {
             model::compare(seed, STEPS, &subject, &MemorySubject::new(!seed)).await;
         });

@@ -6,8 +6,8 @@ mod postgres_support;
 
 use std::fmt::Write as _;
 
-use jobs_core::store::{Claim, Claimed, Head, Store};
-use jobs_core::{BuildId, Lease, MinReader, QueueName, Route, WorkerName};
+use jobs_core::store::Store;
+use jobs_core::{BuildId, Lease, WorkerName};
 use sqlx::postgres::PgConnection;
 use sqlx::{AssertSqlSafe, Column, Executor, Row, SqlSafeStr, Statement, TypeInfo};
 
@@ -60,20 +60,31 @@ fn a_claim_visits_what_it_takes_and_no_other_rows() {
             .await;
         analyze(&subject).await;
         let worker = subject.store.register(&worker()).await.unwrap();
-        let head = Head {
-            queue: QueueName::default(),
-            route: Route::new("wanted", MinReader { major: 1, minor: 0 }),
-            after: None,
-            limit: 10,
+        let text = |wanted| {
+            let texts = subject.store.statement_texts();
+            texts.into_iter().find(|(name, ..)| *name == wanted).unwrap().2
         };
-        let before = visited(&subject).await;
-        let claim = Claim { worker, heads: &[head], limit: 10 };
-        let Claimed::Jobs(jobs) = subject.store.claim(claim).await.unwrap() else {
-            panic!("the worker is open")
-        };
-        assert_eq!(jobs.len(), 10);
-        let visited = visited(&subject).await - before;
-        assert!(visited <= 60, "a claim of 10 jobs visited {visited} rows");
+        let mut connection = connect().await;
+        connection.execute(SETTINGS).await.unwrap();
+        let one = sqlx::query(AssertSqlSafe(text("claim_head")))
+            .bind(worker.0)
+            .bind("default")
+            .bind("wanted@1.0")
+            .bind(i64::MIN)
+            .bind(i64::MIN)
+            .bind(10_i64);
+        let visited = visited_by(&mut connection, &subject, one, 10).await;
+        assert!(visited <= 30, "a claim of 10 jobs from one head visited {visited} rows");
+        let two = sqlx::query(AssertSqlSafe(text("claim")))
+            .bind(worker.0)
+            .bind(vec!["default"; 2])
+            .bind(vec!["wanted@1.0", "foreign7@1.0"])
+            .bind(vec![i64::MIN; 2])
+            .bind(vec![i64::MIN; 2])
+            .bind(vec![10_i64; 2])
+            .bind(10_i64);
+        let visited = visited_by(&mut connection, &subject, two, 10).await;
+        assert!(visited <= 50, "a claim of 10 jobs from two heads visited {visited} rows");
     });
 }
 
@@ -85,23 +96,20 @@ fn walks_all_jobs(plan: &str) -> bool {
     lines.windows(2).any(walks) || lines.last().is_some_and(|line| line.contains("job_pkey"))
 }
 
-/// Rows of the jobs' table that index scans fetched so far, all sessions' counted in.
-async fn visited(subject: &TestStore) -> i64 {
-    // A session's counts reach the shared ones when it is idle for a while, or at its end.
-    let sql = "SELECT (SELECT count(*) FROM pg_stat_force_next_flush()), sum(idx_tup_fetch + \
-               seq_tup_read)::bigint FROM pg_stat_user_tables WHERE relname = 'job' AND \
-               schemaname = $1";
-    let mut last = -1;
-    loop {
-        let row = sqlx::query(sql).bind(&subject.schema).fetch_one(&subject.outside).await.unwrap();
-        let now: i64 = row.get(1);
-        if now == last {
-            return now;
-        }
-        last = now;
-        // The server reports at most once a second.
-        subject.sql("SELECT pg_sleep(1.2)::text").await;
-    }
+/// How many rows of the jobs' table a claim fetches; it is undone.
+async fn visited_by(
+    connection: &mut PgConnection,
+    subject: &TestStore,
+    claim: sqlx::query::Query<'_, sqlx::Postgres, sqlx::postgres::PgArguments>,
+    takes: usize,
+) -> i64 {
+    run(connection, "BEGIN").await;
+    assert_eq!(claim.fetch_all(&mut *connection).await.unwrap().len(), takes);
+    let counts = "SELECT coalesce(idx_tup_fetch, 0) + seq_tup_read FROM pg_stat_xact_user_tables \
+                  WHERE relname = 'job' AND schemaname = $1";
+    let row = sqlx::query(counts).bind(&subject.schema).fetch_one(&mut *connection).await.unwrap();
+    run(connection, "ROLLBACK").await;
+    row.get(0)
 }
 
 fn worker() -> jobs_core::store::NewWorker {
