@@ -96,6 +96,9 @@ pub trait Store: Send + Sync + fmt::Debug + 'static {
     /// waits stands for both. The rest of the settlement is written as it is.
     ///
     /// An event is about the claim that its run had.
+    ///
+    /// A row that a transaction of the application holds delays the others by no more than a moment,
+    /// and is then answered so.
     async fn settle(&self, by: &Author, settlements: &[Settlement]) -> Result<Vec<Settled>>;
 
     /// Saves checkpoints, each where its fence holds. A checkpoint that moved, in its text or its
@@ -106,7 +109,8 @@ pub trait Store: Send + Sync + fmt::Debug + 'static {
     /// Asks whether runs still hold their claims. Writes nothing.
     async fn check(&self, fences: &[Fence]) -> Result<Vec<Standing>>;
 
-    /// Reads what became of runs, waiting out transactions in flight that touch them.
+    /// Reads what became of runs, waiting for a moment for transactions in flight that touch them;
+    /// rows that are held for longer are answered so.
     ///
     /// After a lost answer and after a transactional finish the row decides, not the caller.
     async fn reread(&self, fences: &[Fence]) -> Result<Vec<Row>>;
@@ -401,6 +405,9 @@ pub enum Settled {
     Applied(State),
     /// The fence did not hold: another has the job, or it has ended. Nothing was written.
     LeaseLost,
+    /// Another transaction holds the job's row, or its unique key; nothing was written; settle it
+    /// again later.
+    Locked,
 }
 
 /// A checkpoint to be saved.
@@ -440,6 +447,8 @@ pub enum Row {
     Taken(ClaimNumber),
     /// No such job, or one that never had this claim.
     Missing,
+    /// Another transaction holds the row, and what it writes is not known yet; read it again later.
+    Locked,
 }
 
 /// What a promotion did.

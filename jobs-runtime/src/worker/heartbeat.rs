@@ -160,7 +160,8 @@ async fn give_back<S>(shared: &Shared<S>, strays: &[Fence]) -> Result<(), StoreE
         Row::Running(counters) => {
             Some(Run { fence: *fence, counters, budget: Budget::default(), refused: None })
         }
-        Row::Settled(_) | Row::Taken(_) | Row::Missing => None,
+        // What is locked, the next audit finds again.
+        Row::Settled(_) | Row::Taken(_) | Row::Missing | Row::Locked => None,
     });
     let settlements: Vec<_> = runs
         .map(|run| transition(&run, &Ending::Unstarted, &Ladder::default(), shared.draw()))

@@ -86,13 +86,23 @@ async fn gather(ended: &mut UnboundedReceiver<Ended>, batch: &mut Vec<Ended>) {
 
 /// Settles a batch, however often that takes, until the worker is over.
 async fn settle_batch<S>(shared: &Shared<S>, batch: Vec<Ended>) {
-    let batch = certain(shared, batch).await;
-    let settlements: Vec<Settlement> =
+    let mut batch = certain(shared, batch).await;
+    let mut settlements: Vec<Settlement> =
         batch.iter().map(|ended| settlement(shared, ended)).collect();
     let mut pause = Duration::from_millis(50);
     while !settlements.is_empty() {
         match shared.store().settle(&shared.author(), &settlements).await {
-            Ok(answers) => return told_all(shared, &batch, &settlements, &answers),
+            Ok(answers) => {
+                told_all(shared, &batch, &settlements, &answers);
+                let mut locked = answers.iter().map(|answer| *answer == Settled::Locked);
+                batch.retain(|_| locked.next().unwrap_or(false));
+                let mut locked = answers.iter().map(|answer| *answer == Settled::Locked);
+                settlements.retain(|_| locked.next().unwrap_or(false));
+                if batch.is_empty() || is_over_after(shared, pause).await {
+                    return;
+                }
+                pause = (pause * 2).min(LONGEST_PAUSE);
+            }
             Err(error) if error.is_transient() => {
                 log::SETTLE.write(shared.elapsed(), || {
                     let error = jobs_core::chain(&error);
@@ -144,7 +154,13 @@ async fn certain<S>(shared: &Shared<S>, batch: Vec<Ended>) -> Vec<Ended> {
     let mut pause = Duration::from_millis(50);
     let rows = loop {
         match shared.store().reread(&asked).await {
-            Ok(rows) => break rows,
+            Ok(rows) if !rows.contains(&Row::Locked) => break rows,
+            Ok(_) => {
+                if is_over_after(shared, pause).await {
+                    return Vec::new();
+                }
+                pause = (pause * 2).min(LONGEST_PAUSE);
+            }
             Err(error) => {
                 log::SETTLE.write(shared.elapsed(), || {
                     let error = jobs_core::chain(&error);
@@ -164,6 +180,8 @@ async fn certain<S>(shared: &Shared<S>, batch: Vec<Ended>) -> Vec<Ended> {
             None => left.push(ended),
             Some(Row::Running(counters)) => left.push(uncommitted(ended, counters)),
             Some(Row::Settled(state)) => told(shared, &ended, Settled::Applied(state)),
+            // Those were read again above.
+            Some(Row::Locked) => left.push(ended),
             Some(Row::Taken(_) | Row::Missing) => told(shared, &ended, Settled::LeaseLost),
         }
     }
@@ -213,6 +231,10 @@ fn told<S>(shared: &Shared<S>, ended: &Ended, answer: Settled) {
         Settled::Applied(state) => state,
         Settled::LeaseLost => {
             tracing::warn!(job, kind, "the run had lost its claim; its outcome is dropped");
+            return;
+        }
+        Settled::Locked => {
+            tracing::warn!(job, kind, "another transaction holds the job's row; it is not settled");
             return;
         }
     };

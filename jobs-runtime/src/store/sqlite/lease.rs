@@ -312,7 +312,7 @@ async fn give_back(
     let settled = settle(tx, now, by, &settlements, Claims::Advance).await?;
     let given = runs.iter().zip(settled).filter_map(|(run, settled)| match settled {
         Settled::Applied(state) => Some((run.fence.job, state)),
-        Settled::LeaseLost => None,
+        Settled::LeaseLost | Settled::Locked => None,
     });
     Ok(given.collect())
 }

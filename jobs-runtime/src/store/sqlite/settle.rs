@@ -55,7 +55,7 @@ impl Write for Settle {
     fn wakes(&self, answer: &Vec<Settled>) -> bool {
         answer.iter().any(|settled| match settled {
             Settled::Applied(state) => state.is_waiting(),
-            Settled::LeaseLost => false,
+            Settled::LeaseLost | Settled::Locked => false,
         })
     }
 }
