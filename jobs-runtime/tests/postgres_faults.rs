@@ -104,6 +104,19 @@ fn a_bell_rings_on_after_the_runtime_of_its_window_ended() {
 }
 
 #[test]
+fn all_who_wait_hear_of_one_enqueue() {
+    with_store(async |subject| {
+        let mut wakes: Vec<_> = (0..5).map(|_| subject.store.wake()).collect();
+        // The first return of each says that the store listens.
+        futures_util::future::join_all(wakes.iter_mut().map(|wake| wake.changed())).await;
+        subject.store.enqueue(&[job()]).await.unwrap();
+        let heard = futures_util::future::join_all(wakes.iter_mut().map(|wake| wake.changed()));
+        let heard = tokio::time::timeout(Duration::from_secs(20), heard).await;
+        assert!(heard.is_ok(), "an enqueue wakes all who listen");
+    });
+}
+
+#[test]
 fn a_server_that_falls_silent_is_given_up() {
     with_schema(async |schema| {
         let wire = Wire::start().await;
