@@ -1,15 +1,17 @@
 //! What the PostgreSQL store does when locks, servers and runtimes get in its way.
+
+#![expect(clippy::disallowed_methods, reason = "the wire ends with the test's runtime")]
 #![cfg(feature = "postgres")]
 
 mod postgres_support;
-
-#![expect(clippy::disallowed_methods, reason = "the wire ends with the test's runtime")]
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use jobs_core::store::conformance::Subject;
-use jobs_core::store::{Leaving, Author, Claim, Claimed, Head, NewWorker, Retention, Row, Settled, Store};
+use jobs_core::store::{
+    Author, Claim, Claimed, Head, Leaving, NewWorker, Retention, Row, Settled, Store,
+};
 use jobs_core::{
     Budget, BuildId, ClaimedJob, Due, Ending, Fence, Kind, Ladder, Lease, MinReader, NewJob,
     Priority, QueueName, Run, Settlement, State, StoreErrorKind, UniqueKey, Version, WorkerId,
