@@ -123,9 +123,9 @@ async fn beat<S>(
         None => connection.insert(bounded(limit, shared.store().heartbeat()).await?),
     };
     let sent_at = shared.elapsed();
-    let renewed = heartbeat.renew(worker, shared.tenancy.phase(), limit);
-    // A little more than the store was given, so that its own answer comes first.
-    match bounded(limit + limit / 4, renewed).await? {
+    // Less than the bound, so that the store's own answer comes first on a busy machine too.
+    let renewed = heartbeat.renew(worker, shared.tenancy.phase(), limit * 3 / 4);
+    match bounded(limit * 5 / 4, renewed).await? {
         Renewed::Renewed => shared.tenancy.renewed(worker, sent_at),
         Renewed::Undecided => {
             shared.tenancy.renewed(worker, sent_at);

@@ -58,7 +58,7 @@ async fn work(job: Work, cx: JobContext<Told>) -> Result<(), JobError> {
     assert!(before.is_none(), "{run:?} started twice");
     let _dropped = Dropped(&cx.state, run);
     // A run that follows an interrupted one has less left to do.
-    let millis = if cx.claim().0 == 1 { job.millis } else { job.millis / 10 };
+    let millis = if cx.claim().0 == 1 { job.millis } else { job.millis / 100 };
     tokio::time::sleep(Duration::from_millis(millis)).await;
     cx.state.runs().entry(run).or_default().ended_at_us = Some(now_us());
     Ok(())

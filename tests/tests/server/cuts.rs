@@ -37,7 +37,7 @@ async fn short_cuts_disturb_no_handler_and_a_long_one_ends_them_before_the_lease
     let proxy = Proxy::start(&cluster.socket()).await;
     let (jobs, told) = (Jobs::open(&cluster.url()).await.unwrap(), Told::default());
     let far = Jobs::open(&proxy.url()).await.unwrap();
-    let added = jobs.enqueue_all((0..5).map(|_| Work { millis: 9_000 })).await.unwrap();
+    let added = jobs.enqueue_all((0..5).map(|_| Work { millis: 60_000 })).await.unwrap();
     let added: BTreeSet<JobId> = added.iter().map(|added| added.id()).collect();
     let crew = Crew::start([worker(&far, &told).lease(LEASE)]);
     until_running(&jobs, 5).await;

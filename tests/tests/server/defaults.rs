@@ -28,9 +28,9 @@ async fn run_a_mixed_load(open: impl AsyncFn() -> Jobs) {
         let jobs = &clients[round % 4];
         let many = jobs.enqueue_all((0..20).map(|_| Work { millis: 0 })).await.unwrap();
         acknowledged.extend(many.iter().map(|added| added.id()));
-        for millis in 0..4 {
-            let twin = jobs.enqueue(Work { millis }).unique_key((round % 3).to_string());
-            acknowledged.insert(twin.await.unwrap().id());
+        for twin in 0..2 {
+            let twin = clients[(round + twin) % 4].enqueue(Work { millis: 1 });
+            acknowledged.insert(twin.unique_key((round % 3).to_string()).await.unwrap().id());
         }
     }
     until_idle(&clients[0]).await;

@@ -128,6 +128,17 @@ fn hint(kind: StoreErrorKind, code: Option<&str>) -> &'static str {
     }
 }
 
+/// How long a batch waits for rows that others hold, look by look: 1.3 s in all.
+pub(super) const LOOKS: [Duration; 7] = [
+    Duration::from_millis(10),
+    Duration::from_millis(20),
+    Duration::from_millis(40),
+    Duration::from_millis(80),
+    Duration::from_millis(160),
+    Duration::from_millis(320),
+    Duration::from_millis(640),
+];
+
 /// Counts attempts at a transaction that may lose against others.
 #[derive(Debug, Default)]
 pub(super) struct Races {
