@@ -24,7 +24,7 @@ use tokio::time::{Interval, MissedTickBehavior, interval};
 use super::connect::Connect;
 use super::error::{During, Result, Shared};
 use super::sql;
-use super::turn::Turn;
+use super::turn::{LONGEST_WAIT, Turn};
 use super::wake::{Bell, POLL};
 use super::wal::Wal;
 
@@ -47,6 +47,17 @@ pub(super) trait Write: Send + 'static {
 
     /// Whether jobs may have become ready or due by it.
     fn wakes(&self, answer: &Self::Answer) -> bool;
+
+    /// Whether it is a single statement, which needs no transaction around it where it is alone.
+    fn is_one_statement(&self) -> bool {
+        false
+    }
+
+    /// Whether an attempt that has just failed is to be made again, in another way: not an error of
+    /// the caller's. The others of the transaction are run again with it.
+    fn is_to_be_repeated(&self) -> bool {
+        false
+    }
 
     /// Keeps what must be kept in this process once the write is everyone's.
     fn committed(&mut self, _answer: &Self::Answer) {}
@@ -107,6 +118,8 @@ pub(super) struct Parts {
 trait Queued: Send + std::fmt::Debug {
     async fn run(&mut self, tx: &mut SqliteConnection, now: Timestamp) -> Result<()>;
     fn wakes(&self) -> bool;
+    fn is_one_statement(&self) -> bool;
+    fn is_to_be_repeated(&self) -> bool;
     fn answer(self: Box<Self>, committed: Result<()>);
 }
 
@@ -131,6 +144,14 @@ impl<W: Write> Queued for Slot<W> {
 
     fn wakes(&self) -> bool {
         self.answer.as_ref().is_some_and(|answer| self.write.wakes(answer))
+    }
+
+    fn is_one_statement(&self) -> bool {
+        self.write.is_one_statement()
+    }
+
+    fn is_to_be_repeated(&self) -> bool {
+        self.write.is_to_be_repeated()
     }
 
     fn answer(mut self: Box<Self>, committed: Result<()>) {
@@ -223,6 +244,12 @@ impl Desk {
     /// # Errors
     /// Nothing was done, and what waits still does.
     async fn transaction(&mut self) -> Result<()> {
+        if self.waiting.len() == 1
+            && let Some(write) = self.waiting.pop_front_if(|write| write.is_one_statement())
+        {
+            self.alone(write).await;
+            return Ok(());
+        }
         let Self { parts, connection, waiting, writes, .. } = self;
         let tx = connected(connection, parts).await?;
         if let Err(error) = parts.turn.begin(tx).await {
@@ -245,7 +272,11 @@ impl Desk {
                 self.check_size().await;
             }
             (Some((write, error)), _) => {
-                write.answer(Err(error));
+                if write.is_to_be_repeated() {
+                    waiting.push_front(write);
+                } else {
+                    write.answer(Err(error));
+                }
                 done.into_iter().rev().for_each(|write| waiting.push_front(write));
             }
             (None, Err(error)) => {
@@ -256,6 +287,42 @@ impl Desk {
             }
         }
         Ok(())
+    }
+
+    /// Runs a write of one statement, which SQLite commits itself, and answers it: a `BEGIN` and a
+    /// `COMMIT` would be two more trips to the driver's thread.
+    async fn alone(&mut self, mut write: Box<dyn Queued>) {
+        let ended = {
+            let Self { parts, connection, .. } = self;
+            let mut patience = parts.turn.patience("waiting for the write lock", LONGEST_WAIT);
+            loop {
+                let tx = match connected(connection, parts).await {
+                    Ok(tx) => tx,
+                    Err(error) => break Err(error),
+                };
+                match write.run(tx, parts.clock.now()).await {
+                    Err(error) if error.kind() == StoreErrorKind::Busy => {
+                        if let Err(error) = patience.wait().await {
+                            break Err(error);
+                        }
+                    }
+                    ended => break ended,
+                }
+            }
+        };
+        match ended {
+            Ok(()) => {
+                self.answer(vec![write]);
+                self.check_size().await;
+            }
+            Err(error) => {
+                // Of a statement that failed nothing is left, but of its connection who knows.
+                if error.kind() != StoreErrorKind::Busy {
+                    self.connection = None;
+                }
+                write.answer(Err(error));
+            }
+        }
     }
 
     fn answer(&self, done: Vec<Box<dyn Queued>>) {
