@@ -12,7 +12,6 @@ use std::time::Duration;
 use jobs_core::store::Held;
 use jobs_core::{ClaimNumber, Fence, JobId};
 use tokio::sync::Notify;
-use tokio_util::sync::CancellationToken;
 
 use crate::run::{Reason, RunSignals};
 
@@ -21,7 +20,6 @@ use crate::run::{Reason, RunSignals};
 pub(crate) struct Entry {
     pub(crate) kind: Arc<str>,
     pub(crate) signals: Arc<RunSignals>,
-    pub(crate) abort: CancellationToken,
     claim: ClaimNumber,
     stage: Stage,
     /// Whether the latest audit asked the handler to return for a person's cancel.
@@ -47,7 +45,6 @@ impl Book {
         let entry = Entry {
             kind,
             signals: Arc::default(),
-            abort: CancellationToken::new(),
             claim: fence.claim,
             stage: Stage::Running,
             is_cancel_told: false,
@@ -174,7 +171,7 @@ impl Ledger {
     pub(crate) fn abort_all(&self, reason: Reason) {
         for entry in self.book().entries.values() {
             entry.signals.ask(reason);
-            entry.abort.cancel();
+            entry.signals.aborted().cancel();
         }
     }
 
@@ -224,7 +221,7 @@ impl Ledger {
             // was unanswered; one that is being settled may be gone from it already.
             if entry.stage == Stage::Running && are_claims_answered && !is_held(job, entry.claim) {
                 entry.signals.ask(Reason::Lease);
-                entry.abort.cancel();
+                entry.signals.aborted().cancel();
                 findings.lost.push(*job);
             }
         }
@@ -252,7 +249,7 @@ impl Ledger {
 fn tell_cancel(entry: &mut Entry) {
     entry.signals.ask(Reason::Cancel);
     if entry.is_cancel_told {
-        entry.abort.cancel();
+        entry.signals.aborted().cancel();
     }
     entry.is_cancel_told = true;
 }

@@ -77,8 +77,8 @@ fn a_run_that_the_store_does_not_hold_is_aborted_unless_it_is_being_settled() {
     let mut found = ledger.audit(&[held(2, 2)], 0).lost;
     found.sort();
     assert_eq!(found, [JobId(1), JobId(2)]);
-    assert!(lost.abort.is_cancelled() && taken.abort.is_cancelled());
-    assert!(!settling.abort.is_cancelled());
+    assert!(lost.signals.aborted().is_cancelled() && taken.signals.aborted().is_cancelled());
+    assert!(!settling.signals.aborted().is_cancelled());
 }
 
 #[test]
@@ -88,7 +88,7 @@ fn a_cancel_asks_first_and_aborts_at_the_next_audit() {
     let cancelled = Held { is_cancel_requested: true, ..held(1, 1) };
     ledger.audit(&[cancelled], 0);
     assert_eq!(entry.signals.reason(), Some(Reason::Cancel));
-    assert!(!entry.abort.is_cancelled());
+    assert!(!entry.signals.aborted().is_cancelled());
     ledger.audit(&[cancelled], 0);
-    assert!(entry.abort.is_cancelled());
+    assert!(entry.signals.aborted().is_cancelled());
 }
