@@ -135,6 +135,13 @@ pub trait Store: Send + Sync + fmt::Debug + 'static {
     /// workers that ended longer ago than [`WORKERS_KEPT`] and hold nothing.
     async fn prune(&self, retention: Retention, limit: u32) -> Result<u32>;
 
+    /// What outside the store has slowed it down for longer than `lasting`, in words for an
+    /// operator: what it is, what it does, and what ends it. Asked once a minute at most.
+    async fn warnings(&self, lasting: Duration) -> Result<Vec<String>> {
+        let _ = lasting;
+        Ok(Vec::new())
+    }
+
     /// A signal that something may have become ready or due.
     fn wake(&self) -> Box<dyn Wake>;
 }
@@ -401,6 +408,8 @@ pub enum Settled {
     Applied(State),
     /// The fence did not hold: another has the job, or it has ended. Nothing was written.
     LeaseLost,
+    /// Another transaction holds the job's row. Nothing was written; settle it again later.
+    Locked,
 }
 
 /// A checkpoint to be saved.
@@ -440,6 +449,8 @@ pub enum Row {
     Taken(ClaimNumber),
     /// No such job, or one that never had this claim.
     Missing,
+    /// Another transaction holds the job's row for longer than a read waits; ask again later.
+    Locked,
 }
 
 /// What a promotion did.

@@ -12,6 +12,10 @@ use crate::clock::SystemClock;
 use crate::enqueue::{Enqueue, Enqueueable};
 use crate::error::{Error, ErrorKind};
 use crate::random::OsRandom;
+#[cfg(feature = "postgres")]
+use crate::store::postgres::{PostgresOptions, PostgresStore};
+#[cfg(feature = "sqlite")]
+use crate::store::sqlite::{SqliteOptions, SqliteStore};
 use crate::store::{Backend, StoreDatabase, unknown_scheme};
 
 /// A handle on a job store. Cheap to clone; all clones share the connections.
@@ -38,6 +42,10 @@ struct Settings {
     random: Arc<dyn Random>,
     build: BuildId,
     max_payload_bytes: usize,
+    #[cfg(feature = "sqlite")]
+    sqlite: Vec<Change<SqliteOptions>>,
+    #[cfg(feature = "postgres")]
+    postgres: Vec<Change<PostgresOptions>>,
 }
 
 impl Jobs {
@@ -59,6 +67,10 @@ impl Jobs {
                 random: Arc::new(OsRandom::new()),
                 build: BuildId::default(),
                 max_payload_bytes: MAX_PAYLOAD_BYTES,
+                #[cfg(feature = "sqlite")]
+                sqlite: Vec::new(),
+                #[cfg(feature = "postgres")]
+                postgres: Vec::new(),
             },
             build: None,
         }
@@ -170,13 +182,27 @@ impl Jobs {
 
 impl Settings {
     #[cfg(feature = "sqlite")]
-    fn sqlite(&self) -> crate::store::sqlite::SqliteOptions {
-        crate::store::sqlite::SqliteOptions::new(self.clock.clone(), self.random.clone())
+    fn sqlite(&self) -> SqliteOptions {
+        let options = SqliteOptions::new(self.clock.clone(), self.random.clone());
+        self.sqlite.iter().fold(options, |options, change| (change.0)(options))
     }
 
     #[cfg(feature = "postgres")]
-    fn postgres(&self) -> crate::store::postgres::PostgresOptions {
-        crate::store::postgres::PostgresOptions::default().random(self.random.clone())
+    fn postgres(&self) -> PostgresOptions {
+        let options = PostgresOptions::default().random(self.random.clone());
+        self.postgres.iter().fold(options, |options, change| (change.0)(options))
+    }
+}
+
+/// A change to a store's options, kept until the store is opened.
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+#[derive(Clone)]
+struct Change<O>(Arc<dyn Fn(O) -> O + Send + Sync>);
+
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+impl<O> fmt::Debug for Change<O> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Change")
     }
 }
 
@@ -200,6 +226,29 @@ impl JobsBuilder {
     #[must_use]
     pub fn max_payload_bytes(mut self, bytes: usize) -> Self {
         self.settings.max_payload_bytes = bytes;
+        self
+    }
+
+    /// Changes how a SQLite file is opened:
+    /// `.sqlite(|options| options.synchronous(Synchronous::Normal))`.
+    #[cfg(feature = "sqlite")]
+    #[must_use]
+    pub fn sqlite(
+        mut self,
+        change: impl Fn(SqliteOptions) -> SqliteOptions + Send + Sync + 'static,
+    ) -> Self {
+        self.settings.sqlite.push(Change(Arc::new(change)));
+        self
+    }
+
+    /// Changes how a PostgreSQL store is opened: `.postgres(|options| options.schema("shop_jobs"))`.
+    #[cfg(feature = "postgres")]
+    #[must_use]
+    pub fn postgres(
+        mut self,
+        change: impl Fn(PostgresOptions) -> PostgresOptions + Send + Sync + 'static,
+    ) -> Self {
+        self.settings.postgres.push(Change(Arc::new(change)));
         self
     }
 
@@ -231,12 +280,12 @@ impl JobsBuilder {
             #[cfg(feature = "sqlite")]
             Some(("sqlite", _)) => {
                 let options = settings.sqlite();
-                Backend::Sqlite(crate::store::sqlite::SqliteStore::open(url, options).await?)
+                Backend::Sqlite(SqliteStore::open(url, options).await?)
             }
             #[cfg(feature = "postgres")]
             Some(("postgres" | "postgresql", _)) => {
                 let options = settings.postgres();
-                Backend::Postgres(crate::store::postgres::PostgresStore::open(url, options).await?)
+                Backend::Postgres(PostgresStore::open(url, options).await?)
             }
             _ => return Err(unknown_scheme(url).into()),
         };
@@ -250,7 +299,7 @@ impl JobsBuilder {
     #[cfg(feature = "sqlite")]
     pub async fn from_sqlite(self, pool: &sqlx::SqlitePool) -> Result<Jobs, Error> {
         let settings = self.checked()?;
-        let store = crate::store::sqlite::SqliteStore::from_pool(pool, settings.sqlite()).await?;
+        let store = SqliteStore::from_pool(pool, settings.sqlite()).await?;
         Ok(Jobs::new(Backend::Sqlite(store), settings))
     }
 
@@ -262,7 +311,7 @@ impl JobsBuilder {
     pub async fn from_postgres(self, pool: &sqlx::PgPool) -> Result<Jobs, Error> {
         let settings = self.checked()?;
         let options = settings.postgres();
-        let store = crate::store::postgres::PostgresStore::from_pool(pool.clone(), options).await?;
+        let store = PostgresStore::from_pool(pool.clone(), options).await?;
         Ok(Jobs::new(Backend::Postgres(store), settings))
     }
 

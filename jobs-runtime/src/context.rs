@@ -7,9 +7,12 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use jobs_core::store::{CheckpointSave, Standing};
-use jobs_core::{ClaimNumber, Fence, Headers, JobId, NoCheckpoint, Timestamp, Versioned};
+use jobs_core::{
+    ClaimNumber, Fence, Headers, JobId, NoCheckpoint, StoreErrorKind, Timestamp, Versioned,
+};
 
 use crate::client::Jobs;
+use crate::error::{Error, ErrorKind};
 use crate::handler::JobError;
 use crate::run::{Reason, RunInfo, RunSignals, Wrote};
 use crate::store::UserTransaction;
@@ -133,7 +136,7 @@ impl<S, C> JobContext<S, C> {
     pub async fn check(&self) -> Result<(), JobError> {
         self.standing_here()?;
         let standings = self.parts.jobs.store().check(&[self.fence()]).await;
-        let standings = standings.map_err(|error| JobError::from(error).infrastructure())?;
+        let standings = standings.map_err(|error| unanswered(error.into()))?;
         self.stand(standings.first().copied().unwrap_or(Standing::Lost))
     }
 
@@ -149,7 +152,7 @@ impl<S, C> JobContext<S, C> {
     pub async fn done_in<T: UserTransaction>(&self, tx: &mut T) -> Result<(), JobError> {
         self.parts.signals.note_write(Wrote::Success);
         let standing = self.parts.jobs.backend().done_in(tx.connection(), self.fence()).await;
-        match standing.map_err(JobError::from)? {
+        match standing.map_err(unanswered)? {
             Standing::Held | Standing::CancelRequested => Ok(()),
             Standing::Lost => Err(Interrupted::LeaseLost.into()),
         }
@@ -184,6 +187,17 @@ impl<S, C> JobContext<S, C> {
     }
 }
 
+/// What follows from a call that the store did not answer: what is wrong with the call stays wrong,
+/// everything else is the infrastructure's.
+fn unanswered(error: Error) -> JobError {
+    let is_wrong = matches!(
+        error.kind(),
+        ErrorKind::WrongTransaction | ErrorKind::Store(StoreErrorKind::Invalid)
+    );
+    let error = JobError::from(error);
+    if is_wrong { error.permanent() } else { error.infrastructure() }
+}
+
 impl<S, C: Versioned> JobContext<S, C> {
     /// The checkpoint to resume from, or a first one. Only the first call sees the saved one.
     pub fn resume_or(&mut self, first: C) -> C {
@@ -200,7 +214,7 @@ impl<S, C: Versioned> JobContext<S, C> {
         let save = self.save(at)?;
         self.parts.signals.note_write(Wrote::Checkpoint);
         let standings = self.parts.jobs.store().checkpoint(&[save]).await;
-        let standings = standings.map_err(|error| JobError::from(error).infrastructure())?;
+        let standings = standings.map_err(|error| unanswered(error.into()))?;
         self.stand(standings.first().copied().unwrap_or(Standing::Lost))
     }
 
@@ -219,7 +233,7 @@ impl<S, C: Versioned> JobContext<S, C> {
         let save = self.save(at)?;
         self.parts.signals.note_write(Wrote::Checkpoint);
         let standing = self.parts.jobs.backend().checkpoint_in(tx.connection(), &save).await;
-        match standing.map_err(JobError::from)? {
+        match standing.map_err(unanswered)? {
             Standing::Held | Standing::CancelRequested => Ok(()),
             Standing::Lost => Err(Interrupted::LeaseLost.into()),
         }
@@ -228,12 +242,12 @@ impl<S, C: Versioned> JobContext<S, C> {
     fn save(&self, at: &C) -> Result<CheckpointSave, JobError> {
         let text = at.encode().map_err(|error| JobError::from(error).permanent())?;
         if text.len() > MAX_CHECKPOINT_BYTES {
-            let message = format!(
+            let text = format!(
                 "the checkpoint has {} bytes, more than the limit of {MAX_CHECKPOINT_BYTES}; keep \
                  the bulk in a table and a reference in the checkpoint",
                 text.len()
             );
-            return Err(JobError::new(message).class("checkpoint_too_large").permanent());
+            return Err(JobError::new(text).class("checkpoint_too_large").permanent());
         }
         let (version, min_reader) = (C::VERSION, C::MIN_READER);
         Ok(CheckpointSave { fence: self.fence(), version, min_reader, text, keeps_failures: false })

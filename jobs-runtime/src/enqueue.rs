@@ -22,7 +22,7 @@ use crate::store::UserTransaction;
 /// [`Configuration`](ErrorKind::Configuration) for a malformed setting;
 /// [`Store`](ErrorKind::Store) when the store did not do it. Nothing was stored, except that an
 /// unavailable store may have done it although no answer came: enqueue with a
-/// [`unique_key`](Self::unique_key) to repeat safely.
+/// [`unique_key`](Enqueue::unique_key) to repeat safely.
 ///
 /// # Cancel safety
 /// A future that is dropped half-way has enqueued everything or nothing.
@@ -91,6 +91,17 @@ impl Answer for Vec<Enqueued> {
     }
 }
 
+impl Enqueue<'_> {
+    /// At most one job of this kind with this key waits at a time; while one does, this is
+    /// [`Enqueued::AlreadyThere`].
+    pub fn unique_key(self, key: impl AsRef<str>) -> Self {
+        match UniqueKey::new(key) {
+            Ok(key) => self.each(|job| job.unique_key = Some(key.clone())),
+            Err(error) => self.refused(&error.to_string()),
+        }
+    }
+}
+
 impl<'a, A: Answer> Enqueue<'a, A> {
     pub(crate) fn new<J: Job>(jobs: &'a Jobs, given: impl IntoIterator<Item = J>) -> Self {
         let encode = |job| NewJob::of(&job, jobs.max_payload_bytes());
@@ -121,15 +132,6 @@ impl<'a, A: Answer> Enqueue<'a, A> {
     pub fn queue(self, name: impl AsRef<str>) -> Self {
         match QueueName::new(name) {
             Ok(name) => self.each(|job| job.queue = name.clone()),
-            Err(error) => self.refused(&error.to_string()),
-        }
-    }
-
-    /// At most one job of this kind with this key waits at a time; while one does, this is
-    /// [`Enqueued::AlreadyThere`].
-    pub fn unique_key(self, key: impl AsRef<str>) -> Self {
-        match UniqueKey::new(key) {
-            Ok(key) => self.each(|job| job.unique_key = Some(key.clone())),
             Err(error) => self.refused(&error.to_string()),
         }
     }

@@ -20,6 +20,7 @@ pub(crate) static REGISTER: Seldom = Seldom::new();
 pub(crate) static PROMOTE: Seldom = Seldom::new();
 pub(crate) static SWEEP: Seldom = Seldom::new();
 pub(crate) static PRUNE: Seldom = Seldom::new();
+pub(crate) static WARNINGS: Seldom = Seldom::new();
 
 impl Seldom {
     const fn new() -> Self {

@@ -1,7 +1,8 @@
 //! The worker: the one file that knows every part and wires them.
 //!
 //! 1. The heartbeat outlives the handlers, and the settler outlives them too.
-//! 2. Every task is tracked and ends before [`Worker::run_until`] returns.
+//! 2. Every loop ends before [`Worker::run_until`] returns; only a handler that does not end can
+//!    outlive it, and is reported as abandoned.
 //! 3. A worker that lost its lease registers anew under another id; its old runs are settled as
 //!    given up, where nobody took them back.
 
@@ -21,12 +22,14 @@ mod wake;
 
 use std::fmt;
 use std::future::Future;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
 use jobs_core::store::NewWorker;
 use jobs_core::{Lease, QueueName, StoreError, WorkerName};
 use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -94,14 +97,15 @@ impl<S: Clone + Send + Sync + 'static> Worker<S> {
         Self { jobs: jobs.clone(), handlers, state, wanted }
     }
 
-    /// How many handlers run at once, at least 1. Default: 10.
+    /// How many handlers run at once, 1 to 100,000. Default: 10.
     #[must_use]
     pub fn concurrency(mut self, handlers: usize) -> Self {
         self.wanted.concurrency = handlers;
         self
     }
 
-    /// Also works this queue. Default: the queues of the registered kinds, or `default`.
+    /// Works this queue instead of those that the registered kinds name; call it once a queue.
+    /// Default: the kinds' own queues, or `default` when no kind is registered.
     #[must_use]
     pub fn queue(mut self, name: impl Into<String>) -> Self {
         self.wanted.queues.push(name.into());
@@ -123,7 +127,7 @@ impl<S: Clone + Send + Sync + 'static> Worker<S> {
         self
     }
 
-    /// How often an idle worker looks for jobs that no wake-up told of, at least 10 ms, moved by up
+    /// How often an idle worker looks for jobs that no wake-up told of, 10 ms to 1 h, moved by up
     /// to a tenth. Default: 1 s.
     #[must_use]
     pub fn poll_interval(mut self, interval: Duration) -> Self {
@@ -131,7 +135,7 @@ impl<S: Clone + Send + Sync + 'static> Worker<S> {
         self
     }
 
-    /// How long the supervisor waits between its SIGTERM and its SIGKILL, at least 1 s. The drain
+    /// How long the supervisor waits between its SIGTERM and its SIGKILL, 1 s to 24 h. The drain
     /// ends before. Default: 30 s.
     #[must_use]
     pub fn grace_period(mut self, grace: Duration) -> Self {
@@ -192,6 +196,8 @@ impl<S: Clone + Send + Sync + 'static> Worker<S> {
             state: self.state,
             intake_closed: CancellationToken::new(),
             intake_ended: CancellationToken::new(),
+            broken: CancellationToken::new(),
+            drained: CancellationToken::new(),
             over: CancellationToken::new(),
             ready: tokio::sync::Notify::new(),
             scheduled: tokio::sync::Notify::new(),
@@ -216,22 +222,52 @@ impl<S: Clone + Send + Sync + 'static> Wired<S> {
         register(&shared).await?;
         let (reports, report) = oneshot::channel();
         let heartbeat = heartbeat.start(shared.clone(), stop, reports)?;
-        let loops = TaskTracker::new();
-        let runs = TaskTracker::new();
+        let mut loops = JoinSet::new();
         loops.spawn(tenure_loop(shared.clone()));
         loops.spawn(settle::settle_loop(shared.clone(), ends));
         loops.spawn(wake::wake_loop(shared.clone()));
         loops.spawn(upkeep::promote_loop(shared.clone()));
         loops.spawn(upkeep::sweep_loop(shared.clone()));
         loops.spawn(upkeep::prune_loop(shared.clone()));
-        loops.spawn(claim::claim_loop(shared.clone(), runs.clone()));
-        let report = report.await.map_err(|_| heartbeat::died())?;
+        loops.spawn(upkeep::recall_loop(shared.clone()));
+        loops.spawn(claim::claim_loop(shared.clone(), TaskTracker::new()));
+        let (report, broke) = tokio::join!(report, watch_over(&shared, &mut loops));
         shared.over.cancel();
-        loops.close();
-        loops.wait().await;
+        // A loop that waits for a store which never answers must not hold the application up.
+        if tokio::time::timeout(LAST_CALLS, loops.join_all()).await.is_err() {
+            tracing::warn!("the store does not answer; leaving its last calls behind");
+        }
         // It has nothing left to do: the report was its last word.
         drop(tokio::task::spawn_blocking(move || heartbeat.join()).await);
-        Ok(report)
+        match broke {
+            Ok(()) => report.map_err(|_| heartbeat::died()),
+            Err(panic) => Err(panic),
+        }
+    }
+}
+
+/// How long the calls in flight may take once the worker is over.
+const LAST_CALLS: Duration = Duration::from_secs(5);
+
+/// Waits for the loops' ends, which come with the drain's. A loop that panics is a bug of ours: the
+/// worker then drains, since it would otherwise hold jobs that it can't run or settle.
+async fn watch_over<S>(shared: &Shared<S>, loops: &mut JoinSet<()>) -> Result<(), Error> {
+    loop {
+        let ended = tokio::select! {
+            () = shared.drained.cancelled() => return Ok(()),
+            ended = loops.join_next() => ended,
+        };
+        match ended {
+            None => return Ok(()),
+            Some(Ok(())) => {}
+            Some(Err(panic)) => {
+                tracing::error!(%panic, "a loop of the worker panicked; draining");
+                shared.broken.cancel();
+                shared.drained.cancelled().await;
+                let what = format!("a loop of the worker panicked, which is a bug: {panic}");
+                return Err(Error::new(ErrorKind::Configuration, what));
+            }
+        }
     }
 }
 
@@ -244,7 +280,7 @@ impl Drop for OverOnDrop {
     }
 }
 
-/// Asks the store for a lease, and makes what this build reads and others refused ready.
+/// Asks the store for a lease.
 async fn register<S>(shared: &Shared<S>) -> Result<(), StoreError> {
     let worker = NewWorker {
         name: shared.settings.name.clone(),
@@ -263,10 +299,6 @@ async fn register<S>(shared: &Shared<S>) -> Result<(), StoreError> {
         grace_period = ?shared.settings.grace_period,
         "registered"
     );
-    if let Err(error) = upkeep::recall(shared).await {
-        let error = jobs_core::chain(&error);
-        tracing::warn!(error, "can't recall refused jobs; they fall due by themselves");
-    }
     Ok(())
 }
 
@@ -300,17 +332,27 @@ async fn tenure_loop<S>(shared: Arc<Shared<S>>) {
     }
 }
 
+const MAX_CONCURRENCY: usize = 100_000;
+const POLL_INTERVALS: RangeInclusive<Duration> =
+    Duration::from_millis(10)..=Duration::from_hours(1);
+const GRACE_PERIODS: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_hours(24);
+
 impl Wanted {
     fn checked<S>(self, handlers: &Handlers<S>) -> Result<Settings, Error> {
         let refuse = |what: String| Err(Error::new(ErrorKind::Configuration, what));
-        if self.concurrency == 0 {
-            return refuse("a concurrency of 0 runs nothing; it is at least 1".to_owned());
+        if !(1..=MAX_CONCURRENCY).contains(&self.concurrency) {
+            let given = self.concurrency;
+            return refuse(format!(
+                "a concurrency of {given} is not at least 1 and at most 100,000"
+            ));
         }
-        if self.poll_interval < Duration::from_millis(10) {
-            return refuse(format!("a poll interval of {:?} is below 10 ms", self.poll_interval));
+        if !POLL_INTERVALS.contains(&self.poll_interval) {
+            let given = self.poll_interval;
+            return refuse(format!("a poll interval of {given:?} is not one of 10 ms to 1 h"));
         }
-        if self.grace_period < Duration::from_secs(1) {
-            return refuse(format!("a grace period of {:?} is below 1 s", self.grace_period));
+        if !GRACE_PERIODS.contains(&self.grace_period) {
+            let given = self.grace_period;
+            return refuse(format!("a grace period of {given:?} is not one of 1 s to 24 h"));
         }
         let Some(lease) = Lease::new(self.lease) else {
             return refuse(format!("a lease of {:?} is not one of 1 s to 1 h", self.lease));

@@ -67,6 +67,7 @@ fn every_refusal_says_what_to_do() {
         }
         insta::assert_snapshot!(all);
     });
+    assert!(!at("letter.txt-workers").exists(), "nothing is left beside what is no database");
 }
 
 #[test]

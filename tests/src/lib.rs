@@ -2,8 +2,11 @@
 //! processes themselves.
 
 pub mod clock;
+pub mod cluster;
 pub mod ledger;
 pub mod process;
+pub mod proxy;
+pub mod schema;
 
 use std::time::Duration;
 

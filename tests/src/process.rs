@@ -2,8 +2,12 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
 
+use jobs_runtime::Jobs;
 use rustix::process::{Pid, Signal, kill_process};
+
+use crate::schema::{Schema, server_url};
 
 /// What a worker process is to do.
 #[derive(Debug, Clone)]
@@ -12,6 +16,8 @@ pub struct Setup {
     pub binary: PathBuf,
     /// The address of the store.
     pub url: String,
+    /// The schema on a server; `None` over a file.
+    pub schema: Option<Arc<Schema>>,
     /// The ledger that its handlers write.
     pub ledger: PathBuf,
     /// More settings, as `NAME=VALUE` of the binary's environment.
@@ -31,9 +37,33 @@ impl Setup {
         Self {
             binary: binary.into(),
             url: format!("sqlite://{}", folder.join("jobs.db").display()),
+            schema: None,
             ledger: folder.join("ledger"),
             settings: Vec::new(),
         }
+    }
+
+    /// A setup with the default settings over a schema of its own on the shared server, and a ledger
+    /// in a folder.
+    ///
+    /// # Panics
+    /// When no server is given.
+    pub fn over_postgres(binary: &str, folder: &Path) -> Self {
+        let schema = Some(Arc::new(Schema::fresh()));
+        Self { url: server_url(), schema, ..Self::over_sqlite(binary, folder) }
+    }
+
+    /// A client of the same store.
+    ///
+    /// # Panics
+    /// When the store can't be opened.
+    pub async fn open(&self) -> Jobs {
+        let mut builder = Jobs::builder();
+        if let Some(schema) = &self.schema {
+            let name = schema.name().to_owned();
+            builder = builder.postgres(move |options| options.schema(name.clone()));
+        }
+        builder.open(&self.url).await.expect("the store opens")
     }
 
     /// This setup with one more setting.
@@ -54,6 +84,7 @@ impl Setup {
             .env("URL", &self.url)
             .env("LEDGER", &self.ledger)
             .env("NAME", name)
+            .envs(self.schema.iter().map(|schema| ("SCHEMA", schema.name())))
             .envs(self.settings.iter().map(|(name, value)| (*name, value)))
             .stdin(Stdio::null())
             .stdout(Stdio::null())

@@ -136,7 +136,7 @@ impl Store for MemoryStore {
         let wakes = |answers: &Vec<Settled>| {
             answers.iter().any(|answer| match answer {
                 Settled::Applied(state) => state.is_waiting(),
-                Settled::LeaseLost => false,
+                Settled::LeaseLost | Settled::Locked => false,
             })
         };
         Ok(self.waking_if(settle, wakes).await)

@@ -18,7 +18,7 @@ use super::routes::Routes;
 use super::settle::Ended;
 use super::shared::Shared;
 use crate::log;
-use crate::run::Wrote;
+use crate::run::{Reason, Wrote};
 
 /// Claims until the intake is closed; every claimed job is then accounted for in the ledger.
 pub(super) async fn claim_loop<S>(shared: Arc<Shared<S>>, runs: TaskTracker)
@@ -98,13 +98,16 @@ impl Intake {
     ) -> Result<Turn, StoreError> {
         let now = shared.elapsed();
         let was_listed = self.is_listed;
+        // The listing too: a kind that had nothing ready at the last one may have by now, and a
+        // standing backlog of another kind wakes nobody.
+        if self.is_listed && self.routes.is_return_due(now) {
+            self.is_listed = false;
+        }
         if !self.is_listed {
             let listed = shared.store().routes(&shared.settings.queues).await?;
             self.routes
                 .refresh(listed, now, |route| route.judge(|kind| shared.handlers.reader(kind)));
             self.is_listed = true;
-        } else if self.routes.is_return_due(now) {
-            self.routes.return_to_head(now);
         }
         let heads = self.routes.heads(now, limit);
         if heads.is_empty() {
@@ -176,4 +179,8 @@ where
         }
     }
     shared.ledger.claim_answered();
+    if shared.worker() != Some(worker) {
+        // The lease was lost while they were begun; whoever aborted the others missed these.
+        shared.ledger.abort_all(Reason::Lease);
+    }
 }

@@ -15,8 +15,8 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use jobs_core::{
-    ClaimedJob, Clock, DecodeError, Ending, Failure, Interruption, Refusal, Retry, Stamp, Verdict,
-    judge,
+    ClaimedJob, Clock, DecodeError, Ending, Failure, Fence, Interruption, Refusal, Retry, Stamp,
+    Verdict, judge,
 };
 use tracing::Instrument;
 
@@ -35,15 +35,29 @@ pub(super) async fn dispatch<S>(shared: Arc<Shared<S>>, job: ClaimedJob, entry: 
 where
     S: Clone + Send + Sync + 'static,
 {
+    // Also if this is dropped half-way: a slot must not be lost with it.
+    let slot = Slot { shared: &shared, fence: job.fence };
     let ending = match judged(&shared, &job) {
         Err(ending) => ending,
         Ok(judged) => run(&shared, &job, &judged, &entry).await,
     };
-    shared.ledger.ended(job.fence);
+    drop(slot);
     let ended = Ended::new(&job, ending, entry.signals.wrote());
     // The settler outlives every dispatch; without it the process is going down, and the claim is
     // given back by the close or the sweep.
     drop(shared.ended.send(ended));
+}
+
+/// Frees the slot of a run when it is dropped.
+struct Slot<'a, S> {
+    shared: &'a Shared<S>,
+    fence: Fence,
+}
+
+impl<S> Drop for Slot<'_, S> {
+    fn drop(&mut self) {
+        self.shared.ledger.ended(self.fence);
+    }
 }
 
 /// A job that this build may read, and how.
@@ -99,9 +113,10 @@ fn refused<S>(shared: &Shared<S>, job: &ClaimedJob, refusal: Refusal) -> Ending 
             format!("this build reads {}", lines.join(" and "))
         }
     };
-    let (what, version) = match (&job.checkpoint, refusal) {
-        (Some(checkpoint), Refusal::Checkpoint) => ("checkpoint", &checkpoint.version),
-        (_, _) => (job.kind.as_str(), &job.version),
+    let checkpoint = job.checkpoint.as_ref().filter(|_| refusal == Refusal::Checkpoint);
+    let (what, version) = match checkpoint {
+        Some(checkpoint) => ("checkpoint", &checkpoint.version),
+        None => (job.kind.as_str(), &job.version),
     };
     let build = shared.jobs.build().to_string();
     Ending::Refused { refusal, build, text: format!("{what} {version}: {reads}") }
@@ -126,7 +141,9 @@ where
         Parts { jobs: shared.jobs.clone(), info: info.clone(), signals: entry.signals.clone() };
     let span = tracing::info_span!("job", id = job.fence.job.0, kind = %info.kind(), claim = job.fence.claim.0);
     let handler = Watched {
-        handler: wrapped(shared, prepared, parts).instrument(span.clone()),
+        // Inside the future, so that a panic of the state's `clone` is caught too.
+        handler: Box::pin(async { wrapped(shared, prepared, parts).await })
+            .instrument(span.clone()),
         clock: shared.jobs.clock().as_ref(),
         signals: &entry.signals,
     };
@@ -255,7 +272,8 @@ impl<F: Future + Unpin> Future for Watched<'_, F> {
 enum EndedHow {
     Returned(HandlerResult),
     Panicked(String),
-    TimedOut,
+    /// The time was up; why the handler had been asked to return before that, if it had.
+    TimedOut(Option<Reason>),
     Aborted,
 }
 
@@ -279,9 +297,9 @@ where
             Err(panic) => EndedHow::Panicked(panic_text(panic)),
         },
         () = async { entry.signals.aborted().cancelled().await } => EndedHow::Aborted,
-        () = limit => EndedHow::TimedOut,
+        () = limit => EndedHow::TimedOut(entry.signals.reason()),
     };
-    if matches!(ended, EndedHow::TimedOut) {
+    if let EndedHow::TimedOut(_) = ended {
         entry.signals.ask(Reason::Timeout);
     }
     entry.signals.note_poll(Duration::ZERO);
@@ -301,10 +319,10 @@ fn ending(ended: EndedHow, entry: &Entry, timeout: Option<Duration>) -> Ending {
                 stopped("the handler did not return in time and was aborted")
             }
         },
-        EndedHow::TimedOut if is_asked(reason) => {
+        EndedHow::TimedOut(asked) if is_asked(asked) => {
             stopped("the run timed out after it was asked to stop")
         }
-        EndedHow::TimedOut => {
+        EndedHow::TimedOut(_) => {
             let text = format!("the run took longer than {:?}", timeout.unwrap_or_default());
             failed("timeout", text, Retry::Ladder)
         }

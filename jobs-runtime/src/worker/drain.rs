@@ -52,6 +52,7 @@ pub(super) async fn drain<S>(shared: &Shared<S>, mut stop: Stop) -> DrainReport 
         let event = tokio::select! {
             biased;
             () = stop.next() => Event::Stop,
+            () = shared.broken.cancelled(), if stopped_at.is_none() => Event::Stop,
             () = shared.intake_ended.cancelled(), if is_intake_open => {
                 is_intake_open = false;
                 Event::IntakeClosed

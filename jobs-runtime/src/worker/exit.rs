@@ -8,6 +8,9 @@ use std::time::Duration;
 
 use jobs_core::Clock;
 
+/// How long the last line of the log may take.
+const LAST_WORDS: Duration = Duration::from_millis(20);
+
 /// Ends the process with a status at a time on the clock, unless it is gone before.
 pub(super) fn arm(clock: Arc<dyn Clock>, at: Duration, status: i32) {
     let wait_and_exit = move || {
@@ -17,7 +20,12 @@ pub(super) fn arm(clock: Arc<dyn Clock>, at: Duration, status: i32) {
                 left => std::thread::park_timeout(left),
             }
         }
-        tracing::error!(status, "the grace period ends and the process does not; leaving at once");
+        // On another thread: what holds the process may be holding the log.
+        let tell = move || {
+            tracing::error!(status, "the grace period ends and the process does not; leaving");
+        };
+        drop(std::thread::Builder::new().spawn(tell));
+        std::thread::park_timeout(LAST_WORDS);
         std::process::exit(status);
     };
     let thread = std::thread::Builder::new().name("jobs-exit".to_owned());

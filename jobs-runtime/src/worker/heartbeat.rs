@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use jobs_core::store::{Heartbeat, Renewed, Row};
-use jobs_core::{Budget, Ending, Fence, JobId, Ladder, Run, StoreError, WorkerId, transition};
+use jobs_core::store::{Heartbeat, Renewed};
+use jobs_core::{JobId, StoreError, WorkerId};
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
@@ -19,6 +19,7 @@ use tokio::time::timeout;
 use super::DrainReport;
 use super::drain::{Stop, drain};
 use super::lease::Margin;
+use super::settle::Ended;
 use super::shared::Shared;
 use crate::error::{Error, ErrorKind};
 use crate::log;
@@ -59,6 +60,7 @@ impl Thread {
                 report = drain(shared, stop) => {
                     // Nobody waits for it when the worker's future was dropped.
                     let _ = reports.send(report);
+                    shared.drained.cancel();
                 }
                 () = shared.over.cancelled() => {}
             }
@@ -91,7 +93,8 @@ async fn beat_loop<S>(shared: &Shared<S>) {
         let next = match shared.worker() {
             None => soon,
             Some(worker) => match beat(shared, &mut connection, worker).await {
-                Ok(()) => lease.heartbeat(),
+                Ok(Next::Regular) => lease.heartbeat(),
+                Ok(Next::Soon) => soon,
                 Err(error) => {
                     connection = None;
                     log::RENEW.write(shared.elapsed(), || {
@@ -113,33 +116,51 @@ async fn beat<S>(
     shared: &Shared<S>,
     connection: &mut Option<Box<dyn Heartbeat>>,
     worker: WorkerId,
-) -> Result<(), StoreError> {
+) -> Result<Next, StoreError> {
     let limit = shared.tenancy.lease().heartbeat();
     let heartbeat = match connection {
         Some(heartbeat) => heartbeat,
         None => connection.insert(bounded(limit, shared.store().heartbeat()).await?),
     };
     let sent_at = shared.elapsed();
-    let renewed = heartbeat.renew(worker, shared.tenancy.phase(), limit);
-    // A little more than the store was given, so that its own answer comes first.
-    match bounded(limit + limit / 4, renewed).await? {
-        Renewed::Renewed | Renewed::Undecided => shared.tenancy.renewed(worker, sent_at),
+    // Less than the bound, so that the store's own answer comes first on a busy machine too.
+    let renewed = heartbeat.renew(worker, shared.tenancy.phase(), limit * 3 / 4);
+    match bounded(limit * 5 / 4, renewed).await? {
+        Renewed::Renewed => shared.tenancy.renewed(worker, sent_at),
+        Renewed::Undecided => {
+            shared.tenancy.renewed(worker, sent_at);
+            return Ok(Next::Soon);
+        }
         Renewed::Ended => {
             tracing::warn!(worker = worker.0, "the lease was taken back; registering anew");
             shared.tenancy.lost(worker, shared.elapsed());
-            return Ok(());
+            shared.ledger.abort_all(Reason::Lease);
+            return Ok(Next::Soon);
         }
     }
-    let claims_sent = shared.ledger.claims_sent();
+    let asked = shared.ledger.asked();
     let held = bounded(limit, heartbeat.held(worker)).await?;
-    let findings = shared.ledger.audit(&held, claims_sent);
+    let findings = shared.ledger.audit(&held, asked);
     for JobId(job) in findings.lost {
         tracing::warn!(job, "the store gave this run's job to another; the run is aborted");
     }
     if !findings.strays.is_empty() {
-        give_back(shared, &findings.strays).await?;
+        let count = findings.strays.len();
+        log::AUDIT.write(shared.elapsed(), || {
+            tracing::warn!(jobs = count, "giving back claims whose answer was lost");
+        });
     }
-    Ok(())
+    for fence in findings.strays {
+        // The settler is gone only when the worker is over, and then the close gives them back.
+        drop(shared.ended.send(Ended::stray(fence)));
+    }
+    Ok(Next::Regular)
+}
+
+/// When the next beat is.
+enum Next {
+    Regular,
+    Soon,
 }
 
 async fn bounded<T>(
@@ -150,26 +171,6 @@ async fn bounded<T>(
         let kind = jobs_core::StoreErrorKind::Unavailable;
         Err(StoreError::new(kind, format!("no answer to a heartbeat within {limit:?}")))
     })
-}
-
-/// Gives back what the store holds for this worker and nobody here knows: the answer to its claim
-/// was lost, so it never started.
-async fn give_back<S>(shared: &Shared<S>, strays: &[Fence]) -> Result<(), StoreError> {
-    let rows = shared.store().reread(strays).await?;
-    let runs = strays.iter().zip(rows).filter_map(|(fence, row)| match row {
-        Row::Running(counters) => {
-            Some(Run { fence: *fence, counters, budget: Budget::default(), refused: None })
-        }
-        Row::Settled(_) | Row::Taken(_) | Row::Missing => None,
-    });
-    let settlements: Vec<_> = runs
-        .map(|run| transition(&run, &Ending::Unstarted, &Ladder::default(), shared.draw()))
-        .collect();
-    shared.store().settle(&shared.author(), &settlements).await?;
-    log::AUDIT.write(shared.elapsed(), || {
-        tracing::warn!(jobs = settlements.len(), "gave back claims whose answer was lost");
-    });
-    Ok(())
 }
 
 /// Looks, without asking the store, how near the lease's end is and whether a handler blocks.

@@ -70,10 +70,17 @@ impl Tenancy {
         self.tenure.subscribe()
     }
 
-    /// A registration that was sent at `sent_at` was accepted.
+    /// A registration that was sent at `sent_at` was accepted. One that comes after the close is left
+    /// to end by itself.
     pub(crate) fn registered(&self, worker: WorkerId, sent_at: Duration) {
         self.state().renewed_at = sent_at;
-        self.tenure.send_replace(Tenure::Held(worker));
+        self.tenure.send_if_modified(|tenure| {
+            let is_wanted = *tenure != Tenure::Closed;
+            if is_wanted {
+                *tenure = Tenure::Held(worker);
+            }
+            is_wanted
+        });
     }
 
     /// A renewal that was sent at `sent_at` was accepted.

@@ -4,13 +4,13 @@
 //! 2. A slot is free when its handler has really ended; at most one concurrency's worth of
 //!    settlements waits, then claims wait for them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use jobs_core::store::Held;
-use jobs_core::{ClaimNumber, Fence, JobId};
+use jobs_core::{Fence, JobId};
 use tokio::sync::Notify;
 
 use crate::run::{Reason, RunSignals};
@@ -20,8 +20,9 @@ use crate::run::{Reason, RunSignals};
 pub(crate) struct Entry {
     pub(crate) kind: Arc<str>,
     pub(crate) signals: Arc<RunSignals>,
-    claim: ClaimNumber,
     stage: Stage,
+    /// Which answer to a claim it came with, counted from 1.
+    answer: u64,
     /// Whether the latest audit asked the handler to return for a person's cancel.
     is_cancel_told: bool,
 }
@@ -34,28 +35,25 @@ enum Stage {
 
 #[derive(Debug, Default)]
 struct Book {
-    entries: HashMap<JobId, Entry>,
+    /// By fence: the store may give a job out again while this process still runs it under an older
+    /// claim, and then both hold a slot until they have really ended.
+    entries: HashMap<Fence, Entry>,
     running: usize,
     /// Fences that the store holds and this process doesn't know, at the latest audit.
     strays: Vec<Fence>,
 }
 
 impl Book {
-    fn begin(&mut self, fence: Fence, kind: Arc<str>) -> Entry {
+    fn begin(&mut self, fence: Fence, kind: Arc<str>, answer: u64) -> Entry {
         let entry = Entry {
             kind,
             signals: Arc::default(),
-            claim: fence.claim,
             stage: Stage::Running,
+            answer,
             is_cancel_told: false,
         };
         self.running += 1;
-        let before = self.entries.insert(fence.job, entry.clone());
-        if before.is_some_and(|before| before.stage == Stage::Running) {
-            // The store gave the job out again while this process still ran it: the older run lost
-            // its claim, and its slot is freed when it ends.
-            self.running -= 1;
-        }
+        self.entries.insert(fence, entry.clone());
         entry
     }
 }
@@ -68,6 +66,13 @@ pub(crate) struct Ledger {
     changed: Notify,
     claims_sent: AtomicU64,
     claims_answered: AtomicU64,
+}
+
+/// How many claims were sent and answered when the store was asked for an audit.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Asked {
+    sent: u64,
+    answered: u64,
 }
 
 /// What an audit found.
@@ -118,7 +123,7 @@ impl Ledger {
     pub(crate) fn running_fences(&self) -> Vec<Fence> {
         let book = self.book();
         let running = book.entries.iter().filter(|(_, entry)| entry.stage == Stage::Running);
-        running.map(|(job, entry)| Fence { job: *job, claim: entry.claim }).collect()
+        running.map(|(fence, _)| *fence).collect()
     }
 
     /// Waits until something ended or was settled since the last return.
@@ -126,17 +131,17 @@ impl Ledger {
         self.changed.notified().await;
     }
 
-    /// Takes in runs that begin now.
+    /// Takes in runs that begin now: what one claim gave, whose answer is not yet counted.
     pub(crate) fn begin(&self, runs: impl Iterator<Item = (Fence, Arc<str>)>) -> Vec<Entry> {
         let mut book = self.book();
-        runs.map(|(fence, kind)| book.begin(fence, kind)).collect()
+        let answer = self.claims_answered.load(Ordering::SeqCst) + 1;
+        runs.map(|(fence, kind)| book.begin(fence, kind, answer)).collect()
     }
 
     /// The handler has really ended: its slot is free.
     pub(crate) fn ended(&self, fence: Fence) {
         let mut book = self.book();
-        if let Some(entry) = book.entries.get_mut(&fence.job)
-            && entry.claim == fence.claim
+        if let Some(entry) = book.entries.get_mut(&fence)
             && entry.stage == Stage::Running
         {
             entry.stage = Stage::Settling;
@@ -151,8 +156,8 @@ impl Ledger {
     pub(crate) fn settled(&self, fences: impl Iterator<Item = Fence>) {
         let mut book = self.book();
         for fence in fences {
-            if book.entries.get(&fence.job).is_some_and(|entry| entry.claim == fence.claim) {
-                book.entries.remove(&fence.job);
+            if book.entries.get(&fence).is_some_and(|entry| entry.stage == Stage::Settling) {
+                book.entries.remove(&fence);
             }
         }
         drop(book);
@@ -183,46 +188,42 @@ impl Ledger {
         self.claims_answered.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// How many claims were sent so far; an audit notes it before it asks the store.
-    pub(crate) fn claims_sent(&self) -> u64 {
-        self.claims_sent.load(Ordering::SeqCst)
+    /// What to note before the store is asked for an audit.
+    pub(crate) fn asked(&self) -> Asked {
+        // Answered first: a claim that is answered in between then counts as unanswered.
+        let answered = self.claims_answered.load(Ordering::SeqCst);
+        Asked { sent: self.claims_sent.load(Ordering::SeqCst), answered }
     }
 
-    /// Compares what the store says this worker holds with what it does hold. `claims_sent` is what
-    /// [`claims_sent`](Self::claims_sent) said before the store was asked.
-    pub(crate) fn audit(&self, held: &[Held], claims_sent: u64) -> Findings {
-        let are_claims_answered = self.claims_answered.load(Ordering::SeqCst) >= claims_sent;
-        let mut book = self.book();
+    /// Compares what the store says this worker holds with what it does hold. `asked` is what
+    /// [`asked`](Self::asked) said before the store was.
+    ///
+    /// 1. A run that the store holds and nobody here knows is a stray at two audits in a row, unless
+    ///    a claim that was sent before the store was asked is still unanswered: it may be of that.
+    /// 2. A run that nobody there knows is lost, unless its claim was answered after the store was
+    ///    asked, or its settlement may be on the wire.
+    pub(crate) fn audit(&self, held: &[Held], asked: Asked) -> Findings {
+        let are_answered = self.claims_answered.load(Ordering::SeqCst) >= asked.sent;
+        let mut guard = self.book();
+        let book = &mut *guard;
         let mut findings = Findings::default();
         let mut strays = Vec::new();
         for run in held {
-            match book.entries.get_mut(&run.fence.job) {
-                Some(entry) if entry.claim == run.fence.claim => {
-                    if run.is_cancel_requested {
-                        tell_cancel(entry);
-                    }
-                }
-                Some(_) | None if are_claims_answered => {
-                    if book.strays.contains(&run.fence) {
-                        findings.strays.push(run.fence);
-                    } else {
-                        strays.push(run.fence);
-                    }
-                }
-                Some(_) | None => {}
+            match book.entries.get_mut(&run.fence) {
+                Some(entry) if run.is_cancel_requested => tell_cancel(entry),
+                Some(_) => {}
+                None if !are_answered => {}
+                None if book.strays.contains(&run.fence) => findings.strays.push(run.fence),
+                None => strays.push(run.fence),
             }
         }
-        let is_held = |job: &JobId, claim: ClaimNumber| {
-            held.binary_search_by_key(job, |run| run.fence.job)
-                .is_ok_and(|at| held[at].fence.claim == claim)
-        };
-        for (job, entry) in &book.entries {
-            // A run that began after the store was asked is not yet in its answer, but then a claim
-            // was unanswered; one that is being settled may be gone from it already.
-            if entry.stage == Stage::Running && are_claims_answered && !is_held(job, entry.claim) {
+        let held: HashSet<Fence> = held.iter().map(|run| run.fence).collect();
+        for (fence, entry) in &book.entries {
+            let is_old = entry.answer <= asked.answered;
+            if entry.stage == Stage::Running && is_old && !held.contains(fence) {
                 entry.signals.ask(Reason::Lease);
                 entry.signals.aborted().cancel();
-                findings.lost.push(*job);
+                findings.lost.push(fence.job);
             }
         }
         book.strays = strays;
@@ -236,10 +237,10 @@ impl Ledger {
         limit: Duration,
     ) -> Vec<(JobId, Arc<str>, Duration)> {
         let book = self.book();
-        let blocked = book.entries.iter().filter_map(|(job, entry)| {
+        let blocked = book.entries.iter().filter_map(|(fence, entry)| {
             let span = entry.signals.blocks_for(now);
             (entry.stage == Stage::Running && span > limit)
-                .then(|| (*job, entry.kind.clone(), span))
+                .then(|| (fence.job, entry.kind.clone(), span))
         });
         blocked.collect()
     }

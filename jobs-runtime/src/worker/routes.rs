@@ -36,7 +36,7 @@ pub(crate) struct Routes {
 }
 
 impl Routes {
-    /// Takes in the routes that have ready jobs now, each from its head.
+    /// Takes in the routes that have ready jobs now, and returns to the head of each.
     pub(crate) fn refresh(
         &mut self,
         listed: Vec<(QueueName, Route)>,
@@ -49,14 +49,6 @@ impl Routes {
             .collect();
         self.probe_at.retain(|_, at| *at > now);
         self.returned_at = now;
-    }
-
-    /// Starts every route from its head again.
-    pub(crate) fn return_to_head(&mut self, now: Duration) {
-        self.returned_at = now;
-        for known in &mut self.known {
-            known.after = None;
-        }
     }
 
     /// Whether it is time to return to the head.

@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use jobs_core::store::{Row, Settled};
 use jobs_core::{
-    ClaimedJob, Counters, Ending, Failure, Fence, Ladder, Retry, Run, Settlement, State,
-    StoreError, transition,
+    Budget, ClaimedJob, Counters, Ending, Failure, Fence, Ladder, Retry, Run, Settlement, State,
+    StoreError, StoreErrorKind, transition,
 };
 use tokio::sync::mpsc::UnboundedReceiver;
 
@@ -22,7 +22,11 @@ use crate::run::Wrote;
 
 /// At most this many settlements travel together.
 const BATCH: usize = 1_000;
-/// The longest pause between two tries while the store can't be reached.
+/// How long runs wait whose rows others hold, before they are tried again.
+const LOCKED_PAUSE: Duration = Duration::from_secs(1);
+/// The first pause between two tries while the store can't be reached; it doubles.
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+/// The longest of these pauses.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
 /// A run that ended and is not settled yet.
@@ -39,7 +43,29 @@ impl Ended {
         Self { run: Run::from(job), kind: job.kind.clone(), ending, wrote }
     }
 
-    /// Whether only the row knows what the handler's own writes did.
+    /// A run of which nothing is known but that the store says it is ours: the answer to its claim
+    /// was lost, so it never started.
+    pub(crate) fn stray(fence: Fence) -> Self {
+        let (counters, budget) = (Counters::default(), Budget::default());
+        let run = Run { fence, counters, budget, refused: None };
+        let kind = String::new();
+        // Its counters are read from the row before it is settled.
+        Self { run, kind, ending: Ending::Unstarted, wrote: Wrote::Checkpoint }
+    }
+
+    /// The same run as a plain failure, for an outcome that the store does not take.
+    fn unsettleable(&self, error: &StoreError) -> Self {
+        let failure = Failure {
+            class: "unsettleable".to_owned(),
+            text: format!("the store did not take the run's outcome: {error}"),
+            retry: Retry::Ladder,
+        };
+        let Self { run, kind, wrote, .. } = self;
+        let ending = Ending::Failed(failure);
+        Self { run: run.clone(), kind: kind.clone(), ending, wrote: *wrote }
+    }
+
+    /// Whether only the row knows what was written about it.
     fn is_uncertain(&self) -> bool {
         match self.wrote {
             Wrote::Nothing => false,
@@ -51,19 +77,23 @@ impl Ended {
 /// Settles until every sender is gone and the last end is settled, or the worker is over.
 pub(super) async fn settle_loop<S>(shared: Arc<Shared<S>>, mut ended: UnboundedReceiver<Ended>) {
     let mut batch = Vec::new();
+    // Runs whose rows others hold wait apart, so that they keep no other waiting.
+    let mut locked: Vec<Ended> = Vec::new();
     loop {
-        let count = tokio::select! {
+        tokio::select! {
             biased;
-            count = ended.recv_many(&mut batch, BATCH) => count,
-            () = shared.over.cancelled() => 0,
-        };
-        if count == 0 {
-            return;
+            count = ended.recv_many(&mut batch, BATCH) => {
+                if count == 0 {
+                    return;
+                }
+                gather(&mut ended, &mut batch).await;
+                locked.extend(settle_batch(&shared, std::mem::take(&mut batch)).await);
+            }
+            () = tokio::time::sleep(LOCKED_PAUSE), if !locked.is_empty() => {
+                locked = settle_batch(&shared, std::mem::take(&mut locked)).await;
+            }
+            () = shared.over.cancelled() => return,
         }
-        gather(&mut ended, &mut batch).await;
-        let fences: Vec<Fence> = batch.iter().map(|ended| ended.run.fence).collect();
-        settle_batch(&shared, std::mem::take(&mut batch)).await;
-        shared.ledger.settled(fences.into_iter());
     }
 }
 
@@ -84,90 +114,160 @@ async fn gather(ended: &mut UnboundedReceiver<Ended>, batch: &mut Vec<Ended>) {
     }
 }
 
-/// Settles a batch, however often that takes, until the worker is over.
-async fn settle_batch<S>(shared: &Shared<S>, batch: Vec<Ended>) {
-    let batch = certain(shared, batch).await;
-    let settlements: Vec<Settlement> =
-        batch.iter().map(|ended| settlement(shared, ended)).collect();
-    let mut pause = Duration::from_millis(50);
-    while !settlements.is_empty() {
-        match shared.store().settle(&shared.author(), &settlements).await {
-            Ok(answers) => return told_all(shared, &batch, &settlements, &answers),
-            Err(error) if error.is_transient() => {
-                log::SETTLE.write(shared.elapsed(), || {
-                    let error = jobs_core::chain(&error);
-                    tracing::warn!(error, runs = batch.len(), "can't settle; trying again");
-                });
-                if is_over_after(shared, pause).await {
-                    return;
-                }
-                pause = (pause * 2).min(LONGEST_PAUSE);
-            }
-            Err(error) => return settle_one_by_one(shared, &batch, &settlements, &error).await,
+/// Settles a batch, however often that takes, until the worker is over. Answers the runs whose rows
+/// others hold.
+async fn settle_batch<S>(shared: &Shared<S>, mut batch: Vec<Ended>) -> Vec<Ended> {
+    let mut locked = Vec::new();
+    let mut pause = FIRST_PAUSE;
+    loop {
+        batch = certain(shared, batch, &mut locked).await;
+        if batch.is_empty() {
+            return locked;
         }
+        let settlements: Vec<_> = batch.iter().map(|ended| settlement(shared, ended)).collect();
+        let error = match shared.store().settle(&shared.author(), &settlements).await {
+            Ok(answers) => {
+                locked.extend(told_all(shared, batch, &answers));
+                return locked;
+            }
+            Err(error) => error,
+        };
+        if !is_about_no_row(&error) {
+            locked.extend(settle_one_by_one(shared, batch, &error).await);
+            return locked;
+        }
+        if error.is_ambiguous() {
+            // It may have been written all the same: from now on the rows decide.
+            for ended in &mut batch {
+                ended.wrote = ended.wrote.max(Wrote::Checkpoint);
+            }
+        }
+        log::SETTLE.write(shared.elapsed(), || {
+            let error = jobs_core::chain(&error);
+            tracing::warn!(error, runs = batch.len(), "can't settle; trying again");
+        });
+        if is_over_after(shared, pause).await {
+            return locked;
+        }
+        pause = (pause * 2).min(LONGEST_PAUSE);
     }
 }
 
+/// Settles a batch that was refused as a whole row by row. A run that can't be settled as it ended
+/// is settled as a plain failure, and one that can't be settled at all is left to the sweep. Answers
+/// the runs to be tried again later.
 async fn settle_one_by_one<S>(
     shared: &Shared<S>,
-    batch: &[Ended],
-    settlements: &[Settlement],
+    batch: Vec<Ended>,
     cause: &StoreError,
-) {
+) -> Vec<Ended> {
     tracing::warn!(
         error = jobs_core::chain(cause),
         runs = batch.len(),
         "a batch of settlements was refused; settling one by one"
     );
-    for (ended, settlement) in batch.iter().zip(settlements) {
-        let one = std::slice::from_ref(settlement);
-        match shared.store().settle(&shared.author(), one).await {
-            Ok(answers) => told_all(shared, std::slice::from_ref(ended), one, &answers),
-            Err(error) => tracing::error!(
-                job = ended.run.fence.job.0,
-                kind = ended.kind,
-                error = jobs_core::chain(&error),
-                "a run can't be settled; its claim is given back by the next audit"
-            ),
+    let mut locked = Vec::new();
+    for mut ended in batch {
+        match settle_one(shared, &ended).await {
+            Ok(answer) => locked.extend(told_all(shared, vec![ended], &[answer])),
+            // No row's fault after all: it is tried again with those that others hold.
+            Err(error) if is_about_no_row(&error) => {
+                if error.is_ambiguous() {
+                    ended.wrote = ended.wrote.max(Wrote::Checkpoint);
+                }
+                locked.push(ended);
+            }
+            Err(error) => {
+                let plain = ended.unsettleable(&error);
+                match settle_one(shared, &plain).await {
+                    Ok(answer) => locked.extend(told_all(shared, vec![plain], &[answer])),
+                    Err(error) if is_about_no_row(&error) => locked.push(ended),
+                    Err(error) => tracing::error!(
+                        job = plain.run.fence.job.0,
+                        kind = plain.kind,
+                        error = jobs_core::chain(&error),
+                        "a run can't be settled; its job stays claimed until this worker leaves"
+                    ),
+                }
+            }
         }
     }
+    locked
 }
 
-/// Asks the rows about the runs that a transaction of the application wrote about. What is settled
-/// already needs nothing; the others get their counters as stored.
-async fn certain<S>(shared: &Shared<S>, batch: Vec<Ended>) -> Vec<Ended> {
-    let asked: Vec<Fence> =
-        batch.iter().filter(|ended| ended.is_uncertain()).map(|ended| ended.run.fence).collect();
+/// Whether the store as a whole is at fault: away, busy, full, or for the time of a fail-over a
+/// standby. What ended is then kept, since its runs would start again.
+fn is_about_no_row(error: &StoreError) -> bool {
+    use StoreErrorKind::{Configuration, ReadOnly, Schema};
+    error.is_transient() || matches!(error.kind(), ReadOnly | Schema | Configuration)
+}
+
+async fn settle_one<S>(shared: &Shared<S>, ended: &Ended) -> Result<Settled, StoreError> {
+    let one = [settlement(shared, ended)];
+    let answers = shared.store().settle(&shared.author(), &one).await?;
+    Ok(answers.first().copied().unwrap_or(Settled::LeaseLost))
+}
+
+/// Asks the rows about the runs whose fate only they know. What is settled already needs nothing;
+/// the others get their counters as stored; what others hold is put apart.
+async fn certain<S>(shared: &Shared<S>, batch: Vec<Ended>, locked: &mut Vec<Ended>) -> Vec<Ended> {
+    let (asked, mut left): (Vec<_>, Vec<_>) = batch.into_iter().partition(Ended::is_uncertain);
     if asked.is_empty() {
-        return batch;
+        return left;
     }
-    let mut pause = Duration::from_millis(50);
+    let fences: Vec<Fence> = asked.iter().map(|ended| ended.run.fence).collect();
+    let mut pause = FIRST_PAUSE;
     let rows = loop {
-        match shared.store().reread(&asked).await {
+        match shared.store().reread(&fences).await {
             Ok(rows) => break rows,
             Err(error) => {
                 log::SETTLE.write(shared.elapsed(), || {
                     let error = jobs_core::chain(&error);
-                    tracing::warn!(error, runs = asked.len(), "can't reread runs; trying again");
+                    tracing::warn!(error, runs = fences.len(), "can't reread runs; trying again");
                 });
                 if is_over_after(shared, pause).await {
-                    return Vec::new();
+                    return left;
                 }
                 pause = (pause * 2).min(LONGEST_PAUSE);
             }
         }
     };
-    let mut rows = rows.into_iter();
-    let mut left = Vec::with_capacity(batch.len());
-    for ended in batch {
-        match ended.is_uncertain().then(|| rows.next()).flatten() {
-            None => left.push(ended),
-            Some(Row::Running(counters)) => left.push(uncommitted(ended, counters)),
-            Some(Row::Settled(state)) => told(shared, &ended, Settled::Applied(state)),
-            Some(Row::Taken(_) | Row::Missing) => told(shared, &ended, Settled::LeaseLost),
+    for (ended, row) in asked.into_iter().zip(rows) {
+        match row {
+            Row::Running(counters) => left.push(uncommitted(ended, counters)),
+            Row::Settled(state) => {
+                finished(shared, &as_settled(ended, state), Settled::Applied(state));
+            }
+            Row::Taken(_) | Row::Missing => finished(shared, &ended, Settled::LeaseLost),
+            Row::Locked => locked.push(ended),
         }
     }
     left
+}
+
+/// A run that its row shows as settled already. Where its own transaction wrote its success, that is
+/// how it ended, whatever the handler said after the commit.
+fn as_settled(ended: Ended, state: State) -> Ended {
+    match (ended.wrote, state, &ended.ending) {
+        (Wrote::Success, State::Succeeded, Ending::Done) => ended,
+        (Wrote::Success, State::Succeeded, said) => {
+            let (job, kind) = (ended.run.fence.job.0, ended.kind.as_str());
+            tracing::warn!(
+                job,
+                kind,
+                ?said,
+                "the handler ended so after its success was committed"
+            );
+            Ended { ending: Ending::Done, ..ended }
+        }
+        (Wrote::Nothing | Wrote::Checkpoint | Wrote::Success, _, _) => ended,
+    }
+}
+
+/// The last word about a run: counted, logged, and out of the ledger.
+fn finished<S>(shared: &Shared<S>, ended: &Ended, answer: Settled) {
+    told(shared, ended, answer);
+    shared.ledger.settled(std::iter::once(ended.run.fence));
 }
 
 /// A run that its row still shows as running, with the counters that stand there. Where the handler
@@ -189,21 +289,25 @@ fn settlement<S>(shared: &Shared<S>, ended: &Ended) -> Settlement {
     }
 }
 
-fn told_all<S>(
-    shared: &Shared<S>,
-    batch: &[Ended],
-    settlements: &[Settlement],
-    answers: &[Settled],
-) {
-    for ((ended, settlement), answer) in batch.iter().zip(settlements).zip(answers) {
-        told(shared, ended, *answer);
-        if let Settled::Applied(state) = answer
-            && state.is_waiting()
-            && settlement.state == State::Scheduled
-        {
-            shared.scheduled.notify_one();
+/// Takes in the answers of a batch; answers the runs whose rows others hold.
+fn told_all<S>(shared: &Shared<S>, batch: Vec<Ended>, answers: &[Settled]) -> Vec<Ended> {
+    let mut locked = Vec::new();
+    let mut settled = Vec::with_capacity(batch.len());
+    let mut is_scheduled = false;
+    for (ended, answer) in batch.into_iter().zip(answers) {
+        if *answer == Settled::Locked {
+            locked.push(ended);
+            continue;
         }
+        told(shared, &ended, *answer);
+        is_scheduled |= *answer == Settled::Applied(State::Scheduled);
+        settled.push(ended.run.fence);
     }
+    shared.ledger.settled(settled.into_iter());
+    if is_scheduled {
+        shared.scheduled.notify_one();
+    }
+    locked
 }
 
 /// Counts and logs one answer.
@@ -215,6 +319,7 @@ fn told<S>(shared: &Shared<S>, ended: &Ended, answer: Settled) {
             tracing::warn!(job, kind, "the run had lost its claim; its outcome is dropped");
             return;
         }
+        Settled::Locked => return,
     };
     match &ended.ending {
         Ending::Done => {

@@ -38,6 +38,10 @@ pub(crate) struct Shared<S> {
     pub(crate) intake_closed: CancellationToken,
     /// The claim loop has ended, and all it claimed is in the ledger.
     pub(crate) intake_ended: CancellationToken,
+    /// A loop panicked: drain.
+    pub(crate) broken: CancellationToken,
+    /// The drain has ended.
+    pub(crate) drained: CancellationToken,
     /// Every loop ends.
     pub(crate) over: CancellationToken,
     /// Jobs may have become ready.

@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jobs_core::store::{Promoted, Retention, Sweep};
-use jobs_core::{RouteVerdict, StoreError, jittered};
+use jobs_core::{Route, RouteVerdict, StoreError, jittered};
 
+use super::lease::Tenure;
 use super::shared::{Shared, pause};
 use crate::log;
 
@@ -13,8 +14,12 @@ use crate::log;
 const BATCH: u32 = 1_000;
 /// How often scheduled jobs are looked for when none is known and nothing wakes the worker.
 const PROMOTE_AT_LEAST: Duration = Duration::from_secs(5);
+/// How soon a due job that another transaction has locked is looked for again.
+const PROMOTE_LOCKED: Duration = Duration::from_millis(100);
 /// How often old jobs are looked for.
 const PRUNE_EVERY: Duration = Duration::from_mins(1);
+/// What slows the store down for less than this is nobody's business.
+const SLOW_FOR: Duration = Duration::from_mins(1);
 
 /// Makes scheduled jobs ready when they fall due. Sleeps to the next due time.
 pub(super) async fn promote_loop<S>(shared: Arc<Shared<S>>) {
@@ -32,7 +37,14 @@ pub(super) async fn promote_loop<S>(shared: Arc<Shared<S>>) {
         if promoted.count > 0 {
             shared.ready.notify_one();
         }
-        let sleep = promoted.next_in.unwrap_or(PROMOTE_AT_LEAST).min(PROMOTE_AT_LEAST);
+        let next_in = match promoted {
+            // What is due but was not promoted is locked by another transaction.
+            Promoted { count: 0, next_in: Some(Duration::ZERO) } => {
+                jittered(PROMOTE_LOCKED, shared.draw())
+            }
+            Promoted { next_in, .. } => next_in.unwrap_or(PROMOTE_AT_LEAST),
+        };
+        let sleep = next_in.min(PROMOTE_AT_LEAST);
         tokio::select! {
             biased;
             () = shared.over.cancelled() => return,
@@ -82,7 +94,7 @@ async fn sweep<S>(shared: &Shared<S>, grace: Duration) -> Result<(), StoreError>
     }
 }
 
-/// Deletes finished jobs when their retention has passed.
+/// Deletes finished jobs when their retention has passed, and passes on what the store warns of.
 pub(super) async fn prune_loop<S>(shared: Arc<Shared<S>>) {
     loop {
         loop {
@@ -101,24 +113,68 @@ pub(super) async fn prune_loop<S>(shared: Arc<Shared<S>>) {
                 return;
             }
         }
+        warn(&shared).await;
         if pause(&shared, jittered(PRUNE_EVERY, shared.draw())).await {
             return;
         }
     }
 }
 
-/// Makes refused jobs that this build may read ready at once.
-pub(super) async fn recall<S>(shared: &Shared<S>) -> Result<(), StoreError> {
+/// Says what slows the store down from outside.
+async fn warn<S>(shared: &Shared<S>) {
+    match shared.store().warnings(SLOW_FOR).await {
+        Ok(warnings) => {
+            for warning in warnings {
+                log::WARNINGS.write(shared.elapsed(), || tracing::warn!("{warning}"));
+            }
+        }
+        Err(error) => {
+            let error = jobs_core::chain(&error);
+            tracing::debug!(error, "can't ask the store what slows it down");
+        }
+    }
+}
+
+/// Makes refused jobs that this build may read ready at once, whenever the worker has registered.
+pub(super) async fn recall_loop<S>(shared: Arc<Shared<S>>) {
+    let mut tenure = shared.tenancy.watch();
+    let mut recalled = None;
+    loop {
+        let news = tenure.wait_for(|tenure| match tenure {
+            Tenure::Held(worker) => recalled != Some(*worker),
+            Tenure::Lost => false,
+            Tenure::Closed => true,
+        });
+        tokio::select! {
+            biased;
+            () = shared.intake_closed.cancelled() => return,
+            news = news => match news.as_deref() {
+                Ok(Tenure::Held(worker)) => recalled = Some(*worker),
+                Ok(Tenure::Lost | Tenure::Closed) | Err(_) => return,
+            },
+        }
+        if let Err(error) = recall(&shared).await {
+            let error = jobs_core::chain(&error);
+            tracing::warn!(error, "can't recall refused jobs; they fall due by themselves");
+        }
+    }
+}
+
+async fn recall<S>(shared: &Shared<S>) -> Result<(), StoreError> {
     let refused = shared.store().refused_routes().await?;
-    let readable: Vec<_> = refused
-        .into_iter()
-        .filter(|route| match route.judge(|kind| shared.handlers.reader(kind)) {
-            RouteVerdict::Reads | RouteVerdict::Malformed => true,
-            RouteVerdict::Foreign(_) => false,
-        })
-        .collect();
-    while !readable.is_empty() && shared.store().recall(&readable, BATCH).await? >= BATCH {
-        tokio::task::yield_now().await;
+    let is_readable = |route: &Route| match route.judge(|kind| shared.handlers.reader(kind)) {
+        RouteVerdict::Reads | RouteVerdict::Malformed => true,
+        RouteVerdict::Foreign(_) => false,
+    };
+    let readable: Vec<Route> = refused.into_iter().filter(is_readable).collect();
+    while !readable.is_empty() && !shared.intake_closed.is_cancelled() {
+        let recalled = shared.store().recall(&readable, BATCH).await?;
+        if recalled > 0 {
+            shared.ready.notify_one();
+        }
+        if recalled < BATCH {
+            break;
+        }
     }
     Ok(())
 }

@@ -7,8 +7,14 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use jobs_core::store::conformance::{RawRow, Subject, Tampering};
-use jobs_core::store::{Inspect, Operate, Store, Transactions};
-use jobs_core::{JobId, ManualClock, SeededRandom, Timestamp};
+use jobs_core::store::{
+    Author, Claim, Claimed, Head, Inspect, NewWorker, Operate, Settled, Store, Sweep, Transactions,
+};
+use jobs_core::{
+    Budget, BuildId, ClaimedJob, Due, Ending, JobId, Kind, Ladder, Lease, ManualClock, MinReader,
+    NewJob, Priority, QueueName, Run, SeededRandom, Timestamp, Version, WorkerId, WorkerName,
+    transition,
+};
 use jobs_runtime::store::sqlite::{SqliteOptions, SqliteStore, Synchronous};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use sqlx::{ConnectOptions, Connection};
@@ -70,6 +76,66 @@ pub(crate) fn runtime() -> tokio::runtime::Runtime {
         .enable_all()
         .build()
         .expect("a runtime")
+}
+
+/// A job that is due.
+pub(crate) fn job(payload: &str) -> NewJob {
+    NewJob {
+        queue: QueueName::default(),
+        kind: Kind::new("mail.send").expect("a kind"),
+        version: Version::new(1, 0, 0),
+        min_reader: MinReader { major: 1, minor: 0 },
+        payload: payload.to_owned(),
+        headers: None,
+        priority: Priority::default(),
+        due: Due::Unchanged,
+        unique_key: None,
+        budget: Budget::default(),
+        build: None,
+    }
+}
+
+/// A worker of the same name for all.
+pub(crate) async fn register(store: &SqliteStore) -> WorkerId {
+    let worker = NewWorker {
+        name: WorkerName::new("w").expect("a name"),
+        build: BuildId::new("shop 1").expect("a build"),
+        manifest: "{}".to_owned(),
+        lease: Lease::default(),
+    };
+    store.register(&worker).await.expect("a lease")
+}
+
+/// Takes all that is ready in the usual queue.
+pub(crate) async fn claim(store: &SqliteStore, worker: WorkerId) -> Vec<ClaimedJob> {
+    let routes = store.routes(&[QueueName::default()]).await.expect("routes");
+    let head = |(queue, route)| Head { queue, route, after: None, limit: 1000 };
+    let heads: Vec<_> = routes.into_iter().map(head).collect();
+    match store.claim(Claim { worker, heads: &heads, limit: 1000 }).await.expect("a claim") {
+        Claimed::Jobs(jobs) => jobs,
+        Claimed::WorkerEnded => panic!("the worker lives"),
+    }
+}
+
+/// Ends runs well.
+pub(crate) async fn finish(
+    store: &SqliteStore,
+    worker: WorkerId,
+    jobs: &[ClaimedJob],
+) -> Vec<Settled> {
+    let done = |job| transition(&Run::from(job), &Ending::Done, &Ladder::default(), 0);
+    let settlements: Vec<_> = jobs.iter().map(done).collect();
+    store.settle(&author(worker), &settlements).await.expect("an answer")
+}
+
+/// Who writes for a worker.
+pub(crate) fn author(worker: WorkerId) -> Author {
+    Author { worker: Some(worker), build: BuildId::new("shop 1").expect("a build") }
+}
+
+/// A sweep by a worker that takes every lease that has ended.
+pub(crate) fn sweep(by: WorkerId) -> Sweep {
+    Sweep { by: author(by), grace: Duration::ZERO, limit: 1000, draw: 1 }
 }
 
 #[async_trait]

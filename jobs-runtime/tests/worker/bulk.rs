@@ -43,18 +43,6 @@ async fn a_hundred_thousand_jobs_commit_or_vanish_with_the_callers_row() {
 }
 
 #[tokio::test]
-async fn a_bulk_of_one_unique_key_is_one_job() {
-    for jobs in open().await {
-        let answers = jobs.enqueue_all((0..1_000).map(|_| act(""))).unique_key("k").await.unwrap();
-        assert!(matches!(answers[0], Enqueued::Added(_)));
-        assert!(
-            answers[1..].iter().all(|answer| *answer == Enqueued::AlreadyThere(answers[0].id()))
-        );
-        assert_eq!(waiting(&jobs).await, 1);
-    }
-}
-
-#[tokio::test]
 async fn no_jobs_are_enqueued_without_a_word() {
     for jobs in open().await {
         assert_eq!(jobs.enqueue_all(Vec::<crate::support::Act>::new()).await.unwrap(), []);

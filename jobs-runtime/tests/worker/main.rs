@@ -1,4 +1,4 @@
-//! The worker through the public interface, over every embedded store.
+//! The worker through the public interface, over every store.
 
 mod support;
 

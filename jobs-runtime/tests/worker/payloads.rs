@@ -8,7 +8,7 @@ use jobs_runtime::store::Filter;
 use jobs_runtime::{Error, ErrorKind, State, chain};
 use serde::{Deserialize, Serialize};
 
-use crate::support::{Fresh, Running, ended, fresh, open, open_sqlite, worker};
+use crate::support::{Fresh, Running, SCHEMES, ended, fresh, open, open_sqlite, worker};
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, Job)]
 #[job(kind = "test.exact", version = "1.0.0", checkpoint = At)]
@@ -116,7 +116,7 @@ async fn a_payload_at_the_limit_runs_and_one_byte_more_stores_nothing() {
 
     const MIB: usize = 1024 * 1024;
     for limit in [MIB, 100, 4 * MIB] {
-        for scheme in ["memory:", "sqlite://"] {
+        for scheme in SCHEMES {
             let builder = match limit {
                 MIB => Jobs::builder(),
                 limit => Jobs::builder().max_payload_bytes(limit),

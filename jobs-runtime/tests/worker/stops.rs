@@ -128,3 +128,57 @@ fn an_interruption_says_what_it_is() {
         ["the worker is stopping", "the job was cancelled", "the run lost its claim on the job"]
     );
 }
+
+#[tokio::test]
+async fn a_run_that_times_out_after_the_stop_is_an_interruption() {
+    #[derive(Debug, serde::Serialize, serde::Deserialize, Job)]
+    #[job(kind = "test.slow", version = "1.0.0", timeout = "1700ms", max_failures = 1)]
+    struct Slow {}
+
+    async fn hang(_: Slow, cx: JobContext<App>) -> Result<(), JobError> {
+        cx.state.ran();
+        std::future::pending().await
+    }
+
+    for jobs in open().await {
+        let handlers = Registry::new().handle(hang).build().unwrap();
+        let app = App::default();
+        // Asked to return after 1.6 s of the 2 s, and timed out before it is aborted at 1.83 s.
+        let worker = worker(&jobs, handlers, app.clone()).grace_period(Duration::from_secs(2));
+        let running = Running::start(worker);
+        let id = jobs.enqueue(Slow {}).await.unwrap().id();
+        until(&jobs, id, |_| app.count() == 1).await;
+        running.stop().await;
+        let record = jobs.job(id).await.unwrap().unwrap();
+        assert_eq!((record.counters.failures, record.counters.interruptions), (0, 1));
+    }
+}
+
+#[tokio::test]
+async fn a_state_that_panics_when_it_is_cloned_costs_one_failure_and_no_slot() {
+    #[derive(Debug)]
+    struct Fragile(std::sync::Arc<std::sync::atomic::AtomicBool>);
+
+    impl Clone for Fragile {
+        fn clone(&self) -> Self {
+            assert!(!self.0.swap(false, std::sync::atomic::Ordering::SeqCst), "not now");
+            Self(self.0.clone())
+        }
+    }
+
+    async fn work(_: Act, _: JobContext<Fragile>) -> Result<(), JobError> {
+        Ok(())
+    }
+
+    for jobs in open().await {
+        let breaks = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(true));
+        let handlers = Registry::new().handle(work).build().unwrap();
+        let worker = worker(&jobs, handlers, Fragile(breaks)).concurrency(1);
+        let running = Running::start(worker);
+        let first = jobs.enqueue(act("")).await.unwrap().id();
+        assert_eq!(ended(&jobs, first).await.error_class.as_deref(), Some("panic"));
+        let second = jobs.enqueue(act("")).await.unwrap().id();
+        assert_eq!(ended(&jobs, second).await.state, State::Succeeded);
+        running.stop().await;
+    }
+}

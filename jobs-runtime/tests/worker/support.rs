@@ -42,10 +42,12 @@ pub(crate) fn act(how: &str) -> Act {
     Act { how: how.to_owned() }
 }
 
-/// A client on a fresh store, whose files go when it is dropped.
+/// A client on a fresh store, whose files or schema go when it is dropped.
 pub(crate) struct Fresh {
     jobs: Jobs,
     folder: tempfile::TempDir,
+    #[cfg(feature = "postgres")]
+    _schema: Option<Schema>,
 }
 
 impl Fresh {
@@ -74,10 +76,16 @@ impl std::ops::Deref for Fresh {
     }
 }
 
-/// One fresh client per embedded store.
+/// The stores that are compiled in, by the beginnings of their addresses.
+#[cfg(feature = "postgres")]
+pub(crate) const SCHEMES: [&str; 3] = ["memory:", "sqlite://", "postgres://"];
+#[cfg(not(feature = "postgres"))]
+pub(crate) const SCHEMES: [&str; 2] = ["memory:", "sqlite://"];
+
+/// One fresh client per store.
 pub(crate) async fn open() -> Vec<Fresh> {
     let mut all = Vec::new();
-    for scheme in ["memory:", "sqlite://"] {
+    for scheme in SCHEMES {
         all.push(fresh(scheme, Jobs::builder()).await);
     }
     all
@@ -91,9 +99,68 @@ pub(crate) async fn open_sqlite() -> Fresh {
 /// A client with settings of its own on a fresh store of this scheme.
 pub(crate) async fn fresh(scheme: &str, builder: JobsBuilder) -> Fresh {
     let folder = tempfile::tempdir().expect("a folder");
+    #[cfg(feature = "postgres")]
+    if scheme.starts_with("postgres") {
+        let schema = Schema::fresh();
+        let name = schema.name.clone();
+        let builder = builder.postgres(move |options| options.schema(name.clone()));
+        let jobs = builder.open(&schema.server).await.expect("the store opens");
+        return Fresh { jobs, folder, _schema: Some(schema) };
+    }
     let url = format!("{scheme}{}", folder.path().join("jobs.db").display());
     let jobs = builder.open(&url).await.expect("the store opens");
-    Fresh { jobs, folder }
+    Fresh {
+        jobs,
+        folder,
+        #[cfg(feature = "postgres")]
+        _schema: None,
+    }
+}
+
+/// A schema that no other test uses; it goes when this is dropped.
+#[cfg(feature = "postgres")]
+struct Schema {
+    server: String,
+    name: String,
+}
+
+#[cfg(feature = "postgres")]
+impl Schema {
+    fn fresh() -> Self {
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
+        let server = std::env::var("JOBS_TEST_POSTGRES_URL").unwrap_or_else(|_| {
+            panic!(
+                "these tests need a PostgreSQL server: run them with `scripts/test`, or set \
+                 JOBS_TEST_POSTGRES_URL to a server that they may use"
+            )
+        });
+        let nth = NEXT.fetch_add(1, Ordering::Relaxed);
+        Self { server, name: format!("jobs_worker_test_{}_{nth}", std::process::id()) }
+    }
+}
+
+#[cfg(feature = "postgres")]
+impl Drop for Schema {
+    fn drop(&mut self) {
+        let sql = format!(
+            "SET lock_timeout = '10s'; SET client_min_messages = 'warning'; \
+             DROP SCHEMA IF EXISTS {} CASCADE",
+            self.name
+        );
+        let server = self.server.clone();
+        let dropping = async move {
+            let mut connection = sqlx::PgConnection::connect(&server).await?;
+            sqlx::raw_sql(sqlx::AssertSqlSafe(sql)).execute(&mut connection).await
+        };
+        // On a thread of its own: the test's runtime may be the one that runs this drop.
+        let thread = std::thread::spawn(|| {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            runtime.expect("a runtime starts").block_on(dropping)
+        });
+        let dropped = thread.join().expect("the schema's end does not panic");
+        // A second panic would hide the first one.
+        assert!(dropped.is_ok() || std::thread::panicking(), "{dropped:?}");
+    }
 }
 
 /// The size of a long test: small unless `JOBS_TEST_SIZE=full`.

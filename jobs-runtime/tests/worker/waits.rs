@@ -144,11 +144,42 @@ async fn settings_outside_their_range_are_refused_with_the_reason() {
     };
     assert!(refusal(|w| w.concurrency(0)).await.contains("at least 1"));
     assert!(refusal(|w| w.lease(Duration::from_millis(5))).await.contains("1 s to 1 h"));
-    assert!(refusal(|w| w.grace_period(Duration::ZERO)).await.contains("below 1 s"));
-    assert!(refusal(|w| w.poll_interval(Duration::ZERO)).await.contains("below 10 ms"));
+    assert!(refusal(|w| w.grace_period(Duration::ZERO)).await.contains("1 s to 24 h"));
+    assert!(refusal(|w| w.poll_interval(Duration::ZERO)).await.contains("10 ms to 1 h"));
     assert!(refusal(|w| w.queue("a\0b")).await.contains("queue name"));
     assert!(jobs.enqueue(act("")).priority(101).await.unwrap_err().to_string().contains("-100"));
     let odd = Jobs::open("mysql://somewhere").await.unwrap_err();
     let odd = jobs_runtime::chain(&odd);
     assert!(odd.contains("sqlite://"), "{odd}");
+}
+
+#[tokio::test]
+async fn another_kind_starts_soon_behind_a_standing_backlog() {
+    #[derive(Debug, serde::Serialize, serde::Deserialize, Job)]
+    #[job(kind = "test.other", version = "1.0.0")]
+    struct Other {}
+
+    async fn work(_: Act, _: JobContext<App>) -> Result<(), JobError> {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+        Ok(())
+    }
+
+    async fn other(_: Other, _: JobContext<App>) -> Result<(), JobError> {
+        Ok(())
+    }
+
+    for jobs in open().await {
+        jobs.enqueue_all((0..2_000).map(|_| act(""))).await.unwrap();
+        let handlers = Registry::new().handle(work).handle(other).build().unwrap();
+        let running = Running::start(worker(&jobs, handlers, App::default()).concurrency(2));
+        let first = jobs.enqueue(Other {}).priority(100).await.unwrap().id();
+        ended(&jobs, first).await;
+        // The listing is older than this one, and every claim comes back full.
+        let second = jobs.enqueue(Other {}).priority(100).await.unwrap().id();
+        assert_eq!(ended(&jobs, second).await.state, State::Succeeded);
+        let left = jobs.inspect().counts().await.unwrap();
+        let is_ready = |count: &&jobs_runtime::store::Count| count.state == State::Ready;
+        assert!(left.iter().any(|count| is_ready(&count)), "the backlog still stands");
+        running.stop().await;
+    }
 }

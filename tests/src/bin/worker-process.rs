@@ -3,7 +3,7 @@
 //!
 //! Set by its environment: `URL` of the store, `LEDGER`, `NAME`, `CONCURRENCY`, `LEASE_MS`,
 //! `GRACE_MS`, `QUEUE`; `THREADS` of its runtime, 0 for one that runs on the main thread alone;
-//! `CLOCK_AHEAD_MS`, by which its clock is wrong, and `CLOCK_STEP_MS`, by which SIGUSR1 steps it.
+//! `SCHEMA` on a server; `CLOCK_AHEAD_MS`, by which its clock is wrong, and `CLOCK_STEP_MS`, by which SIGUSR1 steps it.
 
 use std::path::Path;
 use std::str::FromStr;
@@ -88,6 +88,10 @@ async fn run() -> Outcome {
     let clock = Arc::new(WrongClock::default());
     clock.step(number("CLOCK_AHEAD_MS", 0));
     let jobs = Jobs::builder().build_label("worker-process").clock(clock.clone());
+    let jobs = match std::env::var("SCHEMA") {
+        Ok(schema) => jobs.postgres(move |options| options.schema(schema.clone())),
+        Err(_) => jobs,
+    };
     let jobs = jobs.open(&std::env::var("URL")?).await?;
     let ledger = Ledger::open(Path::new(&std::env::var("LEDGER")?));
     let handlers = Registry::new().handle(work).handle(spin).handle(stay).build()?;

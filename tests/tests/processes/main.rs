@@ -1,4 +1,4 @@
-//! The promises of the spine with real processes over one SQLite file.
+//! The promises of the spine with real processes over one SQLite file or schema.
 
 use std::time::Duration;
 
@@ -17,6 +17,11 @@ mod silences;
 mod stops;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_worker-process");
+
+type MakeSetup = fn(&str, &std::path::Path) -> Setup;
+
+/// One way to a setup for each store that processes can share.
+const STORES: [MakeSetup; 2] = [Setup::over_sqlite, Setup::over_postgres];
 
 async fn count(jobs: &Jobs, state: State) -> u64 {
     let counts = jobs.inspect().counts().await.expect("the store answers");
@@ -61,10 +66,16 @@ async fn assert_each_succeeded_once(jobs: &Jobs, setup: &Setup, wanted: usize) {
 
 #[tokio::test]
 async fn processes_that_are_killed_every_second_lose_and_double_nothing() {
+    for store in STORES {
+        kill_every_second(store).await;
+    }
+}
+
+async fn kill_every_second(store: MakeSetup) {
     const PROCESSES: usize = 4;
     let folder = tempfile::tempdir().unwrap();
-    let setup = Setup::over_sqlite(BINARY, folder.path()).with("CONCURRENCY", &16);
-    let jobs = Jobs::open(&setup.url).await.unwrap();
+    let setup = store(BINARY, folder.path()).with("CONCURRENCY", &16);
+    let jobs = setup.open().await;
     let wanted = sized(4_000, 20_000);
     jobs.enqueue_all((0..wanted).map(|n| Work { millis: n % 20 })).await.unwrap();
     let name = |n: usize| format!("worker-{n}");
@@ -108,9 +119,15 @@ async fn a_killed_and_restarted_process_resumes_at_once() {
 
 #[tokio::test]
 async fn a_drain_lets_a_running_handler_finish_and_nobody_else_takes_its_job() {
+    for store in STORES {
+        drain_beside_another(store).await;
+    }
+}
+
+async fn drain_beside_another(store: MakeSetup) {
     let folder = tempfile::tempdir().unwrap();
-    let setup = Setup::over_sqlite(BINARY, folder.path()).with("GRACE_MS", &15_000);
-    let jobs = Jobs::open(&setup.url).await.unwrap();
+    let setup = store(BINARY, folder.path()).with("GRACE_MS", &15_000);
+    let jobs = setup.open().await;
     let id = jobs.enqueue(Work { millis: sized(5_000, 8_000) }).await.unwrap().id();
     let first = setup.start("first");
     let is = async |state| jobs.job(id).await.unwrap().unwrap().state == state;

@@ -2,25 +2,27 @@
 
 use std::time::Duration;
 
-use jobs_runtime::prelude::*;
 use jobs_runtime::store::WorkerRecord;
 use jobs_runtime::{Clock, Counters, JobRecord, State};
 use rustix::process::Signal;
 use tests::process::Setup;
 use tests::{Stay, Staying, ledger, until};
 
-use crate::BINARY;
+use crate::{BINARY, MakeSetup};
 
-const GRACE: Duration = Duration::from_secs(3);
+const GRACE: Duration = Duration::from_secs(5);
 
 /// Stops a process while a handler of a kind stays, and answers how it ended, after how long, and
 /// the job once it is ready again.
-async fn stopped(how: Staying, threads: usize) -> (Option<i32>, Duration, JobRecord) {
+async fn stopped(
+    store: MakeSetup,
+    how: Staying,
+    threads: usize,
+) -> (Option<i32>, Duration, JobRecord) {
     let folder = tempfile::tempdir().unwrap();
-    let setup = Setup::over_sqlite(BINARY, folder.path())
-        .with("GRACE_MS", &GRACE.as_millis())
-        .with("THREADS", &threads);
-    let jobs = Jobs::open(&setup.url).await.unwrap();
+    let setup =
+        store(BINARY, folder.path()).with("GRACE_MS", &GRACE.as_millis()).with("THREADS", &threads);
+    let jobs = setup.open().await;
     let id = jobs.enqueue(Stay { how }).await.unwrap().id();
     let first = setup.start("first");
     let has_started = async || ledger::read(&setup.ledger).contains_key(&id.0);
@@ -46,8 +48,9 @@ async fn stopped(how: Staying, threads: usize) -> (Option<i32>, Duration, JobRec
 
 #[tokio::test]
 async fn a_handler_that_can_be_ended_is_given_back_before_a_clean_exit() {
-    for how in [Staying::Cooperative, Staying::Deaf] {
-        let (status, took, record) = stopped(how, 2).await;
+    let over: [MakeSetup; 2] = [Setup::over_sqlite, Setup::over_postgres];
+    for (how, store) in [Staying::Cooperative, Staying::Deaf].into_iter().zip(over) {
+        let (status, took, record) = stopped(store, how, 2).await;
         assert_eq!(status, Some(0), "{how:?}");
         assert!(took < GRACE, "{how:?} took {took:?}");
         assert_eq!((record.counters.interruptions, record.counters.crashes), (1, 0), "{how:?}");
@@ -56,9 +59,15 @@ async fn a_handler_that_can_be_ended_is_given_back_before_a_clean_exit() {
 
 #[tokio::test]
 async fn a_handler_that_can_not_be_ended_holds_no_process_and_is_no_crash() {
-    let cases = [(Staying::Spinning, 2), (Staying::Spinning, 0), (Staying::Blocking, 2)];
-    for (how, threads) in cases {
-        let (status, took, record) = stopped(how, threads).await;
+    let cases: [(MakeSetup, _, _); 5] = [
+        (Setup::over_sqlite, Staying::Spinning, 2),
+        (Setup::over_sqlite, Staying::Spinning, 0),
+        (Setup::over_sqlite, Staying::Blocking, 2),
+        (Setup::over_postgres, Staying::Spinning, 0),
+        (Setup::over_postgres, Staying::Blocking, 2),
+    ];
+    for (store, how, threads) in cases {
+        let (status, took, record) = stopped(store, how, threads).await;
         assert_eq!(status, Some(jobs_runtime::EXIT_UNFINISHED), "{how:?} on {threads} threads");
         assert!(took < GRACE, "{how:?} on {threads} threads took {took:?}");
         let Counters { failures, interruptions, crashes, .. } = record.counters;

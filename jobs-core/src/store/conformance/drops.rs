@@ -91,7 +91,7 @@ pub(super) async fn a_dropped_commit_happens_whole_or_not_at_all(subject: &dyn S
                 scene.end_as(&run, &Ending::Done, State::Succeeded).await;
             }
             Row::Settled(state) => assert_eq!((state, added), (State::Succeeded, 3)),
-            Row::Taken(_) | Row::Missing => panic!("{row:?}"),
+            Row::Taken(_) | Row::Missing | Row::Locked => panic!("{row:?}"),
         }
         for run in scene.claim(ALL).await {
             scene.end_as(&run, &Ending::Done, State::Succeeded).await;

@@ -217,6 +217,8 @@ pub(super) async fn the_row_of_a_run_has_its_counters_as_stored(subject: &dyn Su
     scene.save(again.fence, "[1]").await;
     match scene.reread(again.fence).await {
         Row::Running(counters) => assert_eq!(counters.failures, 0),
-        other @ (Row::Settled(_) | Row::Taken(_) | Row::Missing) => panic!("{other:?}"),
+        other @ (Row::Settled(_) | Row::Taken(_) | Row::Missing | Row::Locked) => {
+            panic!("{other:?}")
+        }
     }
 }

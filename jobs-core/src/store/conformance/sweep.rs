@@ -361,6 +361,7 @@ pub(super) async fn a_run_settled_while_its_lease_is_swept_is_written_once(subje
                 assert_eq!(record.claim, moved(run.fence, 1).claim);
                 assert_eq!(swept.jobs, [(run.fence.job, State::Ready)]);
             }
+            super::super::Settled::Locked => panic!("no transaction is left open"),
         }
         subject.operate().cancel(&[run.fence.job]).await.unwrap();
     }

@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 
 use jobs_core::store::{CheckpointSave, Row, Standing};
-use jobs_core::{ClaimNumber, Fence, State};
+use jobs_core::{ClaimNumber, Counters, Fence, JobId, State};
 
 use super::PostgresStore;
-use super::error::{Attempt, Races};
+use super::error::{Attempt, LOOKS, Races};
 use super::lane::Wait;
 use super::row::{Columns, element};
 use super::settle::fences;
@@ -87,16 +87,17 @@ impl PostgresStore {
         let mut jobs: Vec<i64> = fences.iter().map(|fence| fence.job.0).collect();
         jobs.sort_unstable();
         jobs.dedup();
-        let mut lane = self.lanes().begin(Wait::Patient).await?;
-        let rows = lane.fetch(self.statements().reread().bind(jobs)).await?;
-        lane.commit().await?;
         let mut found = HashMap::new();
-        for row in &rows {
-            let mut columns = Columns::of(row);
-            let fence = columns.fence()?;
-            found.insert(fence.job, (fence.claim, columns.state()?, columns.counters()?));
+        let mut locked = self.reread_free(jobs, &mut found).await?;
+        for pause in LOOKS {
+            if locked.is_empty() {
+                break;
+            }
+            tokio::time::sleep(pause).await;
+            locked = self.reread_free(locked, &mut found).await?;
         }
         let read = |fence: &Fence| match found.get(&fence.job) {
+            None if locked.contains(&fence.job.0) => Row::Locked,
             None => Row::Missing,
             Some((claim, ..)) if *claim < fence.claim => Row::Missing,
             Some((claim, ..)) if *claim > fence.claim => Row::Taken(ClaimNumber(claim.0)),
@@ -104,6 +105,27 @@ impl PostgresStore {
             Some((_, state, _)) => Row::Settled(*state),
         };
         Ok(fences.iter().map(read).collect())
+    }
+
+    /// Reads the rows of jobs that nobody holds; answers those that are there but locked.
+    async fn reread_free(
+        &self,
+        jobs: Vec<i64>,
+        found: &mut HashMap<JobId, (ClaimNumber, State, Counters)>,
+    ) -> Attempt<Vec<i64>> {
+        let rows = self.lanes().one(self.statements().reread().bind(jobs.clone())).await?;
+        for row in &rows {
+            let mut columns = Columns::of(row);
+            let fence = columns.fence()?;
+            found.insert(fence.job, (fence.claim, columns.state()?, columns.counters()?));
+        }
+        let mut left = jobs;
+        left.retain(|id| !found.contains_key(&JobId(*id)));
+        if left.is_empty() {
+            return Ok(left);
+        }
+        let rows = self.lanes().one(self.statements().states().bind(left)).await?;
+        rows.iter().map(|row| Ok(Columns::of(row).id()?.0)).collect()
     }
 }
 

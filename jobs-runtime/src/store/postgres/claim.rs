@@ -3,27 +3,33 @@
 use std::collections::HashMap;
 
 use jobs_core::store::{Claim, Claimed, EXHAUSTED, Head};
-use jobs_core::{ClaimedJob, EventKind, JobId, NewEvent, QueueName, Route, StoredCheckpoint};
+use jobs_core::{
+    ClaimedJob, EventKind, JobId, NewEvent, QueueName, Route, StoreError, StoreErrorKind,
+    StoredCheckpoint,
+};
 use sqlx::postgres::PgRow;
 
 use super::PostgresStore;
-use super::error::{Attempt, Races};
+use super::error::{Attempt, Races, Trouble};
 use super::lane::Wait;
 use super::row::{self, Columns};
 use super::settle::{Line, record_events};
 use super::sql::Statement;
 
+/// The checkpoints of jobs that have one.
+type Saved = HashMap<JobId, Option<StoredCheckpoint>>;
+
 impl PostgresStore {
     pub(super) async fn routes_of(&self, queues: &[QueueName]) -> Attempt<Vec<(QueueName, Route)>> {
         let names: Vec<&str> = queues.iter().map(QueueName::as_str).collect();
         let rows = self.lanes().one(self.statements().routes().bind(names)).await?;
-        let named: HashMap<&str, &QueueName> = queues.iter().map(|q| (q.as_str(), q)).collect();
+        let by_name: HashMap<&str, &QueueName> = queues.iter().map(|q| (q.as_str(), q)).collect();
         let mut routes = Vec::with_capacity(rows.len());
         for row in &rows {
             let mut columns = Columns::of(row);
             let queue: &str = columns.next()?;
             let route: String = columns.next()?;
-            routes.extend(named.get(queue).map(|q| ((*q).clone(), Route::from_store(route))));
+            routes.extend(by_name.get(queue).map(|q| ((*q).clone(), Route::from_store(route))));
         }
         Ok(routes)
     }
@@ -52,11 +58,14 @@ impl PostgresStore {
                 return Ok(Claimed::WorkerEnded);
             }
         }
-        if has_exhausted {
-            self.end_exhausted(claim.heads).await?;
+        if has_exhausted && let Err(trouble) = self.end_exhausted(claim.heads).await {
+            // Not the claim's trouble: it has its jobs, and the next one finds the exhausted again.
+            let error = trouble.during("end jobs that can't be claimed");
+            tracing::warn!(error = jobs_core::chain(&error), "exhausted jobs wait on");
         }
         if !resumed.is_empty() {
-            self.add_checkpoints(&mut jobs, resumed).await?;
+            let saved = self.checkpoints(&resumed).await.map_err(taken_unread)?;
+            add_checkpoints(&mut jobs, saved);
         }
         jobs.sort_unstable_by_key(|job| job.place);
         Ok(Claimed::Jobs(jobs))
@@ -128,14 +137,27 @@ impl PostgresStore {
         lane.commit().await
     }
 
-    async fn add_checkpoints(&self, jobs: &mut [ClaimedJob], resumed: Vec<i64>) -> Attempt<()> {
-        let statement = self.statements().claimed_checkpoints().bind(resumed);
-        let rows = self.lanes().one(statement).await?;
-        let saved = rows.iter().map(row::claimed_checkpoint);
-        let mut saved = saved.collect::<Attempt<HashMap<JobId, Option<StoredCheckpoint>>>>()?;
-        for job in jobs {
-            job.checkpoint = saved.remove(&job.fence.job).flatten();
-        }
-        Ok(())
+    /// Reads the checkpoints of jobs; tries twice, for the jobs are taken already.
+    async fn checkpoints(&self, resumed: &[i64]) -> Attempt<Saved> {
+        let statement = || self.statements().claimed_checkpoints().bind(resumed.to_vec());
+        let rows = match self.lanes().one(statement()).await {
+            Ok(rows) => rows,
+            Err(_) => self.lanes().one(statement()).await?,
+        };
+        rows.iter().map(row::claimed_checkpoint).collect()
     }
+}
+
+fn add_checkpoints(jobs: &mut [ClaimedJob], mut saved: Saved) {
+    for job in jobs {
+        job.checkpoint = saved.remove(&job.fence.job).flatten();
+    }
+}
+
+/// The claim took jobs and can't hand them out: what it did is in doubt for its caller, who gives
+/// back what it never heard of.
+fn taken_unread(trouble: Trouble) -> Trouble {
+    let error = trouble.during("read the checkpoints of claimed jobs");
+    let what = "jobs were claimed, but their checkpoints could not be read";
+    StoreError::new(StoreErrorKind::Unavailable, what).because(error).into()
 }

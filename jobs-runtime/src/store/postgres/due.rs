@@ -48,7 +48,7 @@ impl PostgresStore {
             .bind(micros(kept.dead))
             .bind(i64::from(limit));
         let pruned = counted(&self.lanes().one(statement).await?)?;
-        if pruned == 0 {
+        if pruned < limit {
             // Nothing old is left: time for the rest of the housekeeping.
             let workers = self.statements().prune_workers().bind(micros(WORKERS_KEPT));
             self.lanes().one(workers).await?;
@@ -56,6 +56,21 @@ impl PostgresStore {
             self.lanes().one(self.statements().forget_abandoned()).await?;
         }
         Ok(pruned)
+    }
+
+    /// A snapshot that is held for long: every claim walks past what vacuum can't remove.
+    pub(super) async fn held_snapshot(&self, lasting: Duration) -> Attempt<Vec<String>> {
+        let statement = self.statements().held_snapshot().bind(micros(lasting));
+        let warning = |row: &PgRow| {
+            let mut columns = Columns::of(row);
+            let (who, held): (String, i64) = (columns.next()?, columns.next()?);
+            Ok(format!(
+                "{who}, has held a snapshot for {} s: until it ends, vacuum can't remove the rows \
+                 that runs leave behind, and claims become slower",
+                span(held).as_secs()
+            ))
+        };
+        self.lanes().one(statement).await?.iter().map(warning).collect()
     }
 }
 

@@ -30,6 +30,7 @@ impl PostgresStore {
         {
             let channel = self.bell().carried();
             let rows = self.lanes().one(insert(self.statements(), chunk, channel)).await?;
+            self.ring_if(channel.is_none());
             return added(chunk.len(), &rows);
         }
         if chunks.is_empty() {
@@ -50,9 +51,11 @@ impl PostgresStore {
         let channel = self.bell().carried();
         let mut answers = Vec::new();
         for chunk in chunks {
-            answers.extend(chunk_within(lane.connection(), self, chunk, channel).await?);
+            let stored = chunk_within(lane.connection(), self, chunk, channel);
+            answers.extend(self.lanes().heard(stored).await?);
         }
         lane.commit().await?;
+        self.ring_if(channel.is_none());
         Ok(answers)
     }
 
@@ -84,7 +87,7 @@ async fn chunk_within(
     let (firsts, twins_within) = firsts(jobs);
     let new: Vec<&NewJob> = firsts.iter().map(|nth| &jobs[*nth]).collect();
     let statement =
-        store.prepared(bound(statements.enqueue_unique(), new.iter().copied(), channel));
+        store.prepared(bound(statements.enqueue_unique(), &new.iter().copied(), channel));
     let rows = statement.fetch_all(&mut *connection).await?;
     let mut stored = stored(&new, &rows)?;
     let missing: Vec<usize> = (0..new.len()).filter(|nth| stored[*nth].is_none()).collect();
@@ -146,12 +149,12 @@ fn firsts(jobs: &[NewJob]) -> (Vec<usize>, Vec<(usize, usize)>) {
 }
 
 fn insert(statements: &Statements, jobs: &[NewJob], channel: Option<&str>) -> Statement {
-    bound(statements.enqueue(), jobs.iter(), channel)
+    bound(statements.enqueue(), &jobs.iter(), channel)
 }
 
 fn bound<'a>(
     statement: Statement,
-    jobs: impl Iterator<Item = &'a NewJob> + Clone,
+    jobs: &(impl Iterator<Item = &'a NewJob> + Clone),
     channel: Option<&str>,
 ) -> Statement {
     fn each<'a, T>(
@@ -170,19 +173,19 @@ fn bound<'a>(
         Due::At(instant) => Some(instant.as_micros()),
     };
     statement
-        .bind(each(&jobs, |job| job.queue.as_str()))
-        .bind(each(&jobs, |job| job.kind.as_str()))
-        .bind(each(&jobs, |job| job.version.to_string()))
-        .bind(each(&jobs, |job| job.min_reader.to_string()))
-        .bind(each(&jobs, |job| job.payload.as_str()))
-        .bind(each(&jobs, |job| job.headers.as_deref()))
-        .bind(each(&jobs, |job| job.priority.value()))
-        .bind(each(&jobs, due_in))
-        .bind(each(&jobs, due_at))
-        .bind(each(&jobs, |job| job.unique_key.as_ref().map(jobs_core::UniqueKey::as_str)))
-        .bind(each(&jobs, |job| counter(job.budget.max_failures)))
-        .bind(each(&jobs, |job| job.budget.max_interruptions.map(counter)))
-        .bind(each(&jobs, |job| job.build.as_ref().map(jobs_core::BuildId::as_str)))
+        .bind(each(jobs, |job| job.queue.as_str()))
+        .bind(each(jobs, |job| job.kind.as_str()))
+        .bind(each(jobs, |job| job.version.to_string()))
+        .bind(each(jobs, |job| job.min_reader.to_string()))
+        .bind(each(jobs, |job| job.payload.as_str()))
+        .bind(each(jobs, |job| job.headers.as_deref()))
+        .bind(each(jobs, |job| job.priority.value()))
+        .bind(each(jobs, due_in))
+        .bind(each(jobs, due_at))
+        .bind(each(jobs, |job| job.unique_key.as_ref().map(jobs_core::UniqueKey::as_str)))
+        .bind(each(jobs, |job| counter(job.budget.max_failures)))
+        .bind(each(jobs, |job| job.budget.max_interruptions.map(counter)))
+        .bind(each(jobs, |job| job.build.as_ref().map(jobs_core::BuildId::as_str)))
         .bind(channel.map(ToOwned::to_owned))
 }
 

@@ -70,8 +70,13 @@ fn code(error: &sqlx::Error) -> Option<String> {
 /// Whether the connection is still usable after an error: only where the server answered with one
 /// and stays.
 pub(super) fn is_answer(error: &sqlx::Error) -> bool {
+    error.as_database_error().is_some() && !is_parting(error)
+}
+
+/// Whether the connection broke, or the server said that it ends it.
+pub(super) fn is_parting(error: &sqlx::Error) -> bool {
     let is_leaving = |code: String| code.starts_with("57P") || code.starts_with("08");
-    error.as_database_error().is_some() && !code(error).is_some_and(is_leaving)
+    matches!(error, sqlx::Error::Io(_)) || code(error).is_some_and(is_leaving)
 }
 
 fn kind(error: &sqlx::Error) -> StoreErrorKind {
@@ -122,6 +127,17 @@ fn hint(kind: StoreErrorKind, code: Option<&str>) -> &'static str {
         _ => "",
     }
 }
+
+/// How long a batch waits for rows that others hold, look by look: 1.3 s in all.
+pub(super) const LOOKS: [Duration; 7] = [
+    Duration::from_millis(10),
+    Duration::from_millis(20),
+    Duration::from_millis(40),
+    Duration::from_millis(80),
+    Duration::from_millis(160),
+    Duration::from_millis(320),
+    Duration::from_millis(640),
+];
 
 /// Counts attempts at a transaction that may lose against others.
 #[derive(Debug, Default)]

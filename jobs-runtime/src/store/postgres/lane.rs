@@ -7,6 +7,8 @@
 //!    whatever the database's defaults are.
 //! 3. Plans don't depend on statistics: sequential scans, hashes and merges are out of the
 //!    planner's choice, so a plan that was cached while a table was empty stays right.
+//! 4. No call waits for ever: where a server vanishes without a word, its silence is an error that
+//!    passes soon after the server would have ended the statement itself, and the connection goes.
 //!
 //! On connections of our own the settings come with the connection, and one statement is one round
 //! trip. On borrowed ones, and behind a pooler, each statement is wrapped in a transaction that
@@ -45,12 +47,19 @@ pub(super) enum Wait {
 pub(super) struct Lanes {
     source: Source,
     path: Path,
+    /// After how long an answer will not come any more.
+    silence: Duration,
     begin_brief: String,
     begin_patient: String,
 }
 
 enum Source {
-    Own { options: PgConnectOptions, connect_timeout: Duration, permits: Semaphore, idle: Idle },
+    Own {
+        options: Box<PgConnectOptions>,
+        connect_timeout: Duration,
+        permits: Semaphore,
+        idle: Idle,
+    },
     Borrowed(PgPool),
 }
 
@@ -75,7 +84,7 @@ impl Lanes {
         Self::new(
             options,
             Source::Own {
-                options: session(connect, options),
+                options: Box::new(session(connect, options)),
                 connect_timeout: options.connect_timeout,
                 permits: Semaphore::new(connections.min(Semaphore::MAX_PERMITS)),
                 idle: Mutex::default(),
@@ -93,13 +102,27 @@ impl Lanes {
             let mut sql = "BEGIN ISOLATION LEVEL READ COMMITTED".to_owned();
             for (name, value) in settings(options, wait) {
                 if name != "default_transaction_isolation" {
-                    sql += &format!("; SET LOCAL {name} = '{value}'");
+                    sql.extend(["; SET LOCAL ", name, " = '", value.as_str(), "'"]);
                 }
             }
             sql
         };
         let (begin_brief, begin_patient) = (begin(BRIEF), begin(options.patience));
-        Self { source, path: options.path, begin_brief, begin_patient }
+        let silence = options.statement_timeout + options.statement_timeout / 4;
+        Self { source, path: options.path, silence, begin_brief, begin_patient }
+    }
+
+    /// Waits for an answer, but no longer than the server may take for it.
+    pub(super) async fn heard<T, E: Into<Trouble>>(
+        &self,
+        answer: impl Future<Output = Result<T, E>>,
+    ) -> Attempt<T> {
+        let silent = |_| {
+            let what = format!("the server has not answered for {:?}", self.silence);
+            Trouble::new(StoreErrorKind::Unavailable, what)
+        };
+        let answer = tokio::time::timeout(self.silence, answer).await.map_err(silent)?;
+        answer.map_err(Into::into)
     }
 
     /// One statement in a transaction of its own.
@@ -117,9 +140,9 @@ impl Lanes {
             |_| true,
         );
         if is_usable {
-            lane.give_back()
+            lane.give_back();
         } else {
-            self.forget_idle()
+            self.forget_idle();
         }
         rows
     }
@@ -131,11 +154,11 @@ impl Lanes {
             Wait::Patient => &self.begin_patient,
         };
         let mut lane = self.lane().await?;
-        let begun = lane.connection().execute(raw_sql(AssertSqlSafe(begin.as_str()))).await;
-        if let Err(error) = begun {
+        let begin = lane.connection().execute(raw_sql(AssertSqlSafe(begin.as_str())));
+        if let Err(trouble) = self.heard(begin).await {
             drop(lane);
             self.forget_idle();
-            return Err(error.into());
+            return Err(trouble);
         }
         Ok(lane)
     }
@@ -183,11 +206,17 @@ impl Lanes {
 impl Lane<'_> {
     /// A statement within this transaction.
     pub(super) async fn fetch(&mut self, statement: Statement) -> Attempt<Vec<PgRow>> {
+        let lanes = self.lanes;
+        lanes.heard(lanes.prepared(statement).fetch_all(self.connection())).await
+    }
+
+    /// A statement that may take however long it takes.
+    pub(super) async fn fetch_patiently(&mut self, statement: Statement) -> Attempt<Vec<PgRow>> {
         let statement = self.lanes.prepared(statement);
         Ok(statement.fetch_all(self.connection()).await?)
     }
 
-    /// Statements of ours without parameters.
+    /// Statements of ours without parameters, which may take however long they take.
     pub(super) async fn run_all(&mut self, sql: &str) -> Attempt<()> {
         self.connection().execute(raw_sql(AssertSqlSafe(sql))).await?;
         Ok(())
@@ -195,17 +224,17 @@ impl Lane<'_> {
 
     /// Makes the transaction's writes everyone's.
     pub(super) async fn commit(mut self) -> Attempt<()> {
-        let committed = self.connection().execute(raw_sql("COMMIT")).await;
+        let lanes = self.lanes;
+        let committed = lanes.heard(self.connection().execute(raw_sql("COMMIT"))).await;
         match committed {
             Ok(_) => {
                 self.give_back();
                 Ok(())
             }
-            Err(error) => {
-                let lanes = self.lanes;
+            Err(trouble) => {
                 drop(self);
                 lanes.forget_idle();
-                Err(error.into())
+                Err(trouble)
             }
         }
     }
@@ -250,13 +279,11 @@ pub(super) async fn connect(
     longest: Duration,
 ) -> Attempt<PgConnection> {
     let connecting = PgConnection::connect_with(options);
-    match tokio::time::timeout(longest, connecting).await {
-        Ok(connection) => Ok(connection?),
-        Err(_) => {
-            let what = format!("the server did not take a connection within {longest:?}");
-            Err(Trouble::new(StoreErrorKind::Unavailable, what))
-        }
-    }
+    let Ok(connection) = tokio::time::timeout(longest, connecting).await else {
+        let what = format!("the server did not take a connection within {longest:?}");
+        return Err(Trouble::new(StoreErrorKind::Unavailable, what));
+    };
+    Ok(connection?)
 }
 
 /// The address with the settings that every connection of ours brings along.

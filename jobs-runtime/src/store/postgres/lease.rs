@@ -119,8 +119,12 @@ impl Leave<'_> {
         let held = lane.fetch(statements.held_runs().bind(self.worker.0)).await?;
         let taken = Taken { by: self.by, ending: GIVEN_UP, draw: self.draw };
         let jobs = taken.back(&mut lane, statements, &held).await?;
+        if !jobs.is_empty() {
+            // Not by the bell: its window would run on the heartbeat's runtime, which ends now.
+            let channel = self.store.bell().channel().to_owned();
+            lane.fetch(statements.notify().bind(channel)).await?;
+        }
         lane.commit().await?;
-        self.store.ring_if(!jobs.is_empty());
         Ok(jobs.into_iter().map(|(job, _)| job).collect())
     }
 }
@@ -174,7 +178,7 @@ impl Pulse {
     async fn try_renew(&self, worker: WorkerId, phase: Phase) -> Attempt<Renewed> {
         let statement = self.store.statements().renew().bind(worker.0).bind(phase.as_str());
         let rows = self.lanes.one(statement).await?;
-        let row = rows.first().ok_or_else(|| super::migrate::missing())?;
+        let row = rows.first().ok_or_else(super::migrate::missing)?;
         let mut columns = Columns::of(row);
         let is_renewed = columns.next()?;
         let min_reader: i32 = columns.next()?;

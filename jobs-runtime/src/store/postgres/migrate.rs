@@ -95,7 +95,7 @@ async fn migrate(lanes: &Lanes, statements: &Statements, schema: &str) -> Attemp
     .await?;
     let lock =
         sqlx::query("SELECT pg_advisory_xact_lock(hashtextextended('jobs.migrate ' || $1, 0))");
-    lane.fetch(lock.bind(schema.to_owned())).await?;
+    lane.fetch_patiently(lock.bind(schema.to_owned())).await?;
     let surroundings = surroundings(&mut lane, schema).await?;
     let migrated = steps(&mut lane, statements, schema, &surroundings).await;
     let id = match migrated {

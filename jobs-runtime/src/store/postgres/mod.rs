@@ -32,7 +32,8 @@ mod url;
 mod wake;
 
 use std::future::Future;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use jobs_core::store::{
@@ -52,7 +53,7 @@ use self::error::{Attempt, Trouble};
 use self::lane::Lanes;
 use self::options::Path;
 use self::sql::{Statement, Statements};
-use self::wake::{Bell, Ear};
+use self::wake::{Bell, Ear, Line};
 
 /// The longest name that PostgreSQL keeps, in bytes.
 const MAX_NAME_BYTES: usize = 63;
@@ -74,6 +75,8 @@ struct Shared {
     pool: PgPool,
     statements: Arc<Statements>,
     bell: Bell,
+    /// What the ears listen by, while there are any.
+    line: Mutex<Weak<Line>>,
     /// Work that no caller's cancellation can drop.
     tasks: Mutex<JoinSet<()>>,
 }
@@ -145,8 +148,8 @@ impl PostgresStore {
             tracing::info!("behind a pooler: no LISTEN, workers start jobs by polling");
         }
         let bell = Bell::new(&options.schema, Arc::clone(&lanes), Arc::clone(&statements));
-        let tasks = Mutex::default();
-        let shared = Shared { id, options, address, lanes, pool, statements, bell, tasks };
+        let (line, tasks) = (Mutex::default(), Mutex::default());
+        let shared = Shared { id, options, address, lanes, pool, statements, bell, line, tasks };
         Ok(Self { shared: Arc::new(shared) })
     }
 
@@ -280,11 +283,22 @@ impl Store for PostgresStore {
         self.prune_finished(retention, limit).await.map_err(|trouble| trouble.during("prune"))
     }
 
+    async fn warnings(&self, lasting: Duration) -> Result<Vec<String>, StoreError> {
+        let held = self.held_snapshot(lasting).await;
+        held.map_err(|trouble| trouble.during("look for held snapshots"))
+    }
+
     fn wake(&self) -> Box<dyn Wake> {
-        let source = match self.shared.options.path {
-            Path::Direct => Some(self.shared.address.clone()),
-            Path::Pooler => None,
-        };
-        Box::new(Ear::new(source, self.bell().channel()))
+        let mut shared = self.shared.line.lock().unwrap_or_else(PoisonError::into_inner);
+        let line = shared.upgrade().unwrap_or_else(|| {
+            let source = match self.shared.options.path {
+                Path::Direct => Some(self.shared.address.clone()),
+                Path::Pooler => None,
+            };
+            let line = Arc::new(Line::new(source, self.bell().channel()));
+            *shared = Arc::downgrade(&line);
+            line
+        });
+        Box::new(Ear::new(line))
     }
 }

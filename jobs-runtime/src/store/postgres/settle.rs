@@ -1,9 +1,12 @@
 //! Settlements: clean successes in one statement, everything else read, decided and written.
 //!
 //! 1. Only what the fence holds for is written, in order of job.
-//! 2. A locked row holds up nobody else: it is stepped over and settled alone.
+//! 2. A locked row holds up the others for no more than a moment: it is stepped over, looked after
+//!    again a few times, and then answered as locked.
 //! 3. A key that another takes in the meantime fails the transaction, not the settlement: it is
 //!    read and decided again, and in the end alone.
+//!
+//! Not waiting for the row: that would hold up what is locked behind it, and what ends next.
 
 use std::collections::HashMap;
 
@@ -14,7 +17,7 @@ use jobs_core::{
 };
 
 use super::PostgresStore;
-use super::error::{Attempt, Races, Trouble};
+use super::error::{Attempt, LOOKS, Races, Trouble};
 use super::lane::{Lane, Wait};
 use super::row::{Columns, counter, element};
 use super::sql::Statements;
@@ -72,17 +75,13 @@ impl PostgresStore {
         if rest.is_empty() {
             return Ok(answers);
         }
-        let left = self.settle_decided(by, settlements, &rest, &mut answers).await;
-        let settled = match left {
-            Ok(left) => self.settle_locked(by, settlements, &left, &mut answers).await,
-            Err(trouble) => Err(trouble),
-        };
-        if answers.iter().any(|answer| *answer != Settled::LeaseLost) {
+        let settled = self.settle_decided(by, settlements, rest, &mut answers).await;
+        self.ring_if(answers.contains(&Settled::Applied(State::Ready)));
+        if answers.iter().any(|answer| matches!(answer, Settled::Applied(_))) {
             settled.map_err(in_part)?;
         } else {
             settled?;
         }
-        self.ring_if(answers.iter().any(|answer| *answer == Settled::Applied(State::Ready)));
         Ok(answers)
     }
 
@@ -105,7 +104,9 @@ impl PostgresStore {
             }
         };
         if rows.len() == clean.len() {
-            clean.iter().for_each(|nth| answers[*nth] = Settled::Applied(State::Succeeded));
+            for nth in clean {
+                answers[*nth] = Settled::Applied(State::Succeeded);
+            }
             return Ok(());
         }
         let written = rows.iter().map(|row| Columns::of(row).id());
@@ -116,58 +117,95 @@ impl PostgresStore {
         Ok(())
     }
 
-    /// Settles what can be settled at once; answers what could not.
+    /// Settles what is not locked, and looks after the rest until that is free, lost or was looked
+    /// after often enough.
     async fn settle_decided(
+        &self,
+        by: &Author,
+        settlements: &[Settlement],
+        which: Vec<usize>,
+        answers: &mut [Settled],
+    ) -> Attempt<()> {
+        let mut left = self.settle_free(by, settlements, which, answers).await?;
+        for pause in LOOKS {
+            left = self.still_held(settlements, left).await?;
+            if left.is_empty() {
+                return Ok(());
+            }
+            tokio::time::sleep(pause).await;
+            left = self.settle_free(by, settlements, left, answers).await?;
+        }
+        for nth in self.still_held(settlements, left).await? {
+            answers[nth] = Settled::Locked;
+        }
+        Ok(())
+    }
+
+    /// Settles what is not locked; answers what was stepped over, because it is locked or lost.
+    async fn settle_free(
+        &self,
+        by: &Author,
+        settlements: &[Settlement],
+        which: Vec<usize>,
+        answers: &mut [Settled],
+    ) -> Attempt<Vec<usize>> {
+        if which.is_empty() {
+            return Ok(which);
+        }
+        let batch: Vec<&Settlement> = which.iter().map(|nth| &settlements[*nth]).collect();
+        match self.settle_batch(by, &batch).await {
+            Ok(states) => {
+                let mut left = Vec::new();
+                for (nth, state) in which.into_iter().zip(states) {
+                    match state {
+                        Some(state) => answers[nth] = Settled::Applied(state),
+                        None => left.push(nth),
+                    }
+                }
+                Ok(left)
+            }
+            // A key is fought for, or held by a transaction of the application: whose it is shows
+            // alone.
+            Err(trouble) if trouble.is_lost_race() || trouble.is_locked() => {
+                self.settle_apart(by, settlements, &which, answers).await
+            }
+            Err(trouble) => Err(trouble),
+        }
+    }
+
+    /// Settles one by one, and answers what was stepped over. One whose key is held has waited its
+    /// moment, and is answered as locked at once.
+    async fn settle_apart(
         &self,
         by: &Author,
         settlements: &[Settlement],
         which: &[usize],
         answers: &mut [Settled],
     ) -> Attempt<Vec<usize>> {
-        let batch: Vec<&Settlement> = which.iter().map(|nth| &settlements[*nth]).collect();
-        match self.settle_batch(by, &batch, Wait::Brief).await {
-            Ok(states) => {
-                let mut left = Vec::new();
-                for (nth, state) in which.iter().zip(states) {
-                    match state {
-                        Some(state) => answers[*nth] = Settled::Applied(state),
-                        None => left.push(*nth),
-                    }
-                }
-                Ok(left)
-            }
-            Err(trouble) if trouble.is_lost_race() && which.len() > 1 => Ok(which.to_vec()),
-            Err(trouble) => Err(trouble),
-        }
-    }
-
-    /// Settles one by one those whose fence still holds.
-    async fn settle_locked(
-        &self,
-        by: &Author,
-        settlements: &[Settlement],
-        left: &[usize],
-        answers: &mut [Settled],
-    ) -> Attempt<()> {
-        if left.is_empty() {
-            return Ok(());
-        }
-        let held = self.standings(left.iter().map(|nth| settlements[*nth].fence)).await?;
+        let mut left = Vec::new();
         let mut first_trouble = None;
-        for (nth, standing) in left.iter().zip(held) {
-            if standing.is_none() {
-                continue;
-            }
-            match self.settle_batch(by, &[&settlements[*nth]], Wait::Patient).await {
-                Ok(states) => {
-                    if let Some(Some(state)) = states.first() {
-                        answers[*nth] = Settled::Applied(*state);
-                    }
-                }
+        for nth in which {
+            match self.settle_batch(by, &[&settlements[*nth]]).await {
+                Ok(states) => match states.first().copied().flatten() {
+                    Some(state) => answers[*nth] = Settled::Applied(state),
+                    None => left.push(*nth),
+                },
+                Err(trouble) if trouble.is_locked() => answers[*nth] = Settled::Locked,
                 Err(trouble) => first_trouble = first_trouble.or(Some(trouble)),
             }
         }
-        first_trouble.map_or(Ok(()), Err)
+        first_trouble.map_or(Ok(left), Err)
+    }
+
+    /// Those of these whose fence holds.
+    async fn still_held(
+        &self,
+        settlements: &[Settlement],
+        which: Vec<usize>,
+    ) -> Attempt<Vec<usize>> {
+        let held = self.standings(which.iter().map(|nth| settlements[*nth].fence)).await?;
+        let held = which.into_iter().zip(held).filter(|(_, standing)| standing.is_some());
+        Ok(held.map(|(nth, _)| nth).collect())
     }
 
     /// One transaction, tried again while it loses races.
@@ -175,28 +213,18 @@ impl PostgresStore {
         &self,
         by: &Author,
         batch: &[&Settlement],
-        wait: Wait,
     ) -> Attempt<Vec<Option<State>>> {
         let mut races = Races::default();
         loop {
-            match self.try_settle(by, batch, wait).await {
+            match self.try_settle(by, batch).await {
                 Err(trouble) if races.again(&trouble, self.random()).await => {}
                 done => return done,
             }
         }
     }
 
-    async fn try_settle(
-        &self,
-        by: &Author,
-        batch: &[&Settlement],
-        wait: Wait,
-    ) -> Attempt<Vec<Option<State>>> {
-        let mut lane = self.lanes().begin(wait).await?;
-        if wait == Wait::Patient {
-            let jobs: Vec<i64> = batch.iter().map(|settlement| settlement.fence.job.0).collect();
-            lane.fetch(self.statements().operate_read().bind(jobs)).await?;
-        }
+    async fn try_settle(&self, by: &Author, batch: &[&Settlement]) -> Attempt<Vec<Option<State>>> {
+        let mut lane = self.lanes().begin(Wait::Brief).await?;
         let states = write(&mut lane, self.statements(), by, batch, Taking::Settle).await?;
         lane.commit().await?;
         Ok(states)
@@ -328,11 +356,11 @@ pub(super) async fn record_events(
     by: Option<&Author>,
     lines: &[Line],
 ) -> Attempt<()> {
-    if lines.is_empty() {
-        return Ok(());
-    }
     fn each<'a, T>(lines: &'a [Line], of: impl Fn(&'a Line) -> T) -> Vec<T> {
         lines.iter().map(of).collect()
+    }
+    if lines.is_empty() {
+        return Ok(());
     }
     let statement = statements
         .record_events()

@@ -64,7 +64,7 @@ statements! {
     }
     fresh {
         abandon, cancel_waiting, close, counts, events, exhausted, forget_abandoned, forget_cancel_requests,
-        forget_checkpoints, held_runs, job, jobs, leave, lost_runs, operate_read, pause, paused, prune,
+        forget_checkpoints, held_runs, held_snapshot, job, jobs, leave, lost_runs, operate_read, pause, paused, prune,
         prune_workers, recall, redrive, refused_routes, register, request_cancel, resume, run_now,
         settle, states, states_settled, take_back, workers,
     }

@@ -11,7 +11,7 @@ use sqlx::postgres::{PgConnection, Postgres};
 
 use super::PostgresStore;
 use super::checkpoint;
-use super::error::{Attempt, Trouble};
+use super::error::{Attempt, Trouble, is_parting};
 use super::row::Columns;
 use super::settle::fences;
 
@@ -127,8 +127,16 @@ impl PostgresStore {
     }
 }
 
+/// Begins on the first connection that still lives. The pool asks none before it hands it out, and
+/// after the server was restarted all that it kept are dead; none of them began anything.
 async fn begin(pool: sqlx::PgPool) -> Result<sqlx::Transaction<'static, Postgres>, sqlx::Error> {
-    pool.begin().await
+    let mut kept = pool.size();
+    loop {
+        match pool.begin().await {
+            Err(error) if kept > 0 && is_parting(&error) => kept -= 1,
+            begun => return begun,
+        }
+    }
 }
 
 /// An open transaction of the suite.

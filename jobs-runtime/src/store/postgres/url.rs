@@ -49,9 +49,9 @@ fn split(rest: &str) -> (Option<&str>, &str) {
         let end = text.find(['/', '?']).unwrap_or(text.len());
         text[..end].chars().all(|c| c.is_alphanumeric() || "-._~%:[],".contains(c))
     };
-    let last = rest.match_indices('@').map(|(at, _)| at).filter(|at| is_host(&rest[at + 1..]));
-    let before_parameters = |at: &usize| !rest[..*at].contains("?") || !is_parameters(rest, *at);
-    match last.filter(before_parameters).last() {
+    let mut ends = rest.match_indices('@').map(|(at, _)| at).filter(|at| is_host(&rest[at + 1..]));
+    let before_parameters = |at: &usize| !rest[..*at].contains('?') || !is_parameters(rest, *at);
+    match ends.rfind(before_parameters) {
         Some(at) => (Some(&rest[..at]), &rest[at + 1..]),
         None => (None, rest),
     }

@@ -10,6 +10,7 @@
 //! The channel's name is a hash of the schema's: a channel holds 63 bytes, and what collapses to
 //! the same name costs a wake-up for nothing.
 
+use std::convert::Infallible;
 use std::fmt;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -20,6 +21,7 @@ use async_trait::async_trait;
 use jobs_core::store::Wake;
 use sqlx::Executor;
 use sqlx::postgres::{PgConnectOptions, PgListener, PgPoolOptions};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::lane::Lanes;
@@ -61,11 +63,12 @@ impl Bell {
         &self.channel
     }
 
-    /// The channel that a statement is to notify itself, or nothing when the end of the window will
-    /// tell.
+    /// The channel that a statement is to notify itself, or nothing while a window runs: then the
+    /// caller rings once the change is committed, for the window may end before that.
     pub(super) fn carried(&self) -> Option<&str> {
-        self.begin_window().then(|| {
-            self.run(Window { told: Told::ByStatement, ..self.window() });
+        let begun = self.state.compare_exchange(QUIET, TOLD, Ordering::SeqCst, Ordering::SeqCst);
+        begun.is_ok().then(|| {
+            self.run(self.window(Told::ByStatement));
             self.channel.as_str()
         })
     }
@@ -73,7 +76,7 @@ impl Bell {
     /// Tells of a change that was committed.
     pub(super) fn ring(&self) {
         if self.begin_window() {
-            self.run(self.window());
+            self.run(self.window(Told::NotYet));
         }
     }
 
@@ -84,11 +87,11 @@ impl Bell {
         begun == Ok(QUIET)
     }
 
-    fn window(&self) -> Window {
+    fn window(&self, told: Told) -> Window {
         Window {
-            told: Told::NotYet,
+            told,
             channel: self.channel.clone(),
-            state: Arc::clone(&self.state),
+            open: Open { state: Arc::clone(&self.state), is_over: false },
             lanes: Arc::clone(&self.lanes),
             statements: Arc::clone(&self.statements),
         }
@@ -111,24 +114,48 @@ enum Told {
 struct Window {
     told: Told,
     channel: String,
-    state: Arc<AtomicU8>,
+    open: Open,
     lanes: Arc<Lanes>,
     statements: Arc<Statements>,
 }
 
+/// The state of a window. Dropped before the window is over, as when its runtime ends, it lets the
+/// next change begin another one; else the bell would be mute from then on.
+struct Open {
+    state: Arc<AtomicU8>,
+    is_over: bool,
+}
+
+impl Open {
+    /// Ends the window where nothing changed within it; else a new one begins.
+    fn end(&mut self) -> bool {
+        let ended = self.state.compare_exchange(TOLD, QUIET, Ordering::SeqCst, Ordering::SeqCst);
+        self.is_over = ended.is_ok();
+        if !self.is_over {
+            self.state.store(TOLD, Ordering::SeqCst);
+        }
+        self.is_over
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        if !self.is_over {
+            self.state.store(QUIET, Ordering::SeqCst);
+        }
+    }
+}
+
 impl Window {
-    async fn run(self) {
+    async fn run(mut self) {
         if self.told == Told::NotYet {
             self.tell().await;
         }
         loop {
             tokio::time::sleep(WINDOW).await;
-            let quiet =
-                self.state.compare_exchange(TOLD, QUIET, Ordering::SeqCst, Ordering::SeqCst);
-            if quiet.is_ok() {
+            if self.open.end() {
                 return;
             }
-            self.state.store(TOLD, Ordering::SeqCst);
             self.tell().await;
         }
     }
@@ -142,10 +169,23 @@ impl Window {
     }
 }
 
-/// Hears of changes.
+/// Hears of changes: all ears of a store share one connection.
 pub(super) struct Ear {
+    line: Arc<Line>,
+    changes: watch::Receiver<()>,
+}
+
+/// The connection that listens, for all ears of a store. Who waits first hears for the others too,
+/// so nothing runs by itself, and with the last ear the connection goes.
+pub(super) struct Line {
     source: Option<PgConnectOptions>,
     channel: String,
+    changes: watch::Sender<()>,
+    hearing: tokio::sync::Mutex<Hearing>,
+}
+
+#[derive(Default)]
+struct Hearing {
     listener: Option<PgListener>,
     /// Kept from call to call, so that dropped calls get on too.
     connecting: Option<Connecting>,
@@ -154,20 +194,48 @@ pub(super) struct Ear {
 
 type Connecting = Pin<Box<dyn Future<Output = Result<PgListener, sqlx::Error>> + Send>>;
 
-impl Ear {
+impl Line {
     /// Listens through a connection of its own; without an address it hears nothing.
     pub(super) fn new(source: Option<PgConnectOptions>, channel: &str) -> Self {
-        let channel = channel.to_owned();
-        Self { source, channel, listener: None, connecting: None, pause: Duration::ZERO }
+        let (channel, changes) = (channel.to_owned(), watch::Sender::new(()));
+        Self { source, channel, changes, hearing: tokio::sync::Mutex::default() }
+    }
+
+    /// Hears for all ears, until it is dropped.
+    async fn hear_on(&self) -> Infallible {
+        let Some(source) = &self.source else {
+            return std::future::pending().await;
+        };
+        let mut hearing = self.hearing.lock().await;
+        loop {
+            hearing.change(source, &self.channel).await;
+            self.changes.send_replace(());
+        }
+    }
+}
+
+impl Ear {
+    pub(super) fn new(line: Arc<Line>) -> Self {
+        let changes = line.changes.subscribe();
+        Self { line, changes }
     }
 }
 
 #[async_trait]
 impl Wake for Ear {
     async fn changed(&mut self) {
-        let Some(source) = self.source.clone() else {
-            return std::future::pending().await;
-        };
+        tokio::select! {
+            biased;
+            // The line holds the sender, so this doesn't fail.
+            _ = self.changes.changed() => {}
+            never = self.line.hear_on() => match never {},
+        }
+    }
+}
+
+impl Hearing {
+    /// Returns when something changed, or may have while nobody listened.
+    async fn change(&mut self, source: &PgConnectOptions, channel: &str) {
         loop {
             if let Some(listener) = self.listener.as_mut() {
                 if hear(listener).await {
@@ -176,9 +244,10 @@ impl Wake for Ear {
                 tracing::info!("lost the connection for wake-ups; until it is back, workers poll");
                 self.listener = None;
             }
-            let connecting = self.connecting.get_or_insert_with(|| {
-                Box::pin(listen(source.clone(), self.channel.clone(), self.pause))
-            });
+            let pause = self.pause;
+            let connecting = self
+                .connecting
+                .get_or_insert_with(|| Box::pin(listen(source.clone(), channel.to_owned(), pause)));
             let connected = connecting.await;
             self.connecting = None;
             match connected {
@@ -234,7 +303,7 @@ async fn hear(listener: &mut PgListener) -> bool {
     }
 }
 
-impl Drop for Ear {
+impl Drop for Hearing {
     fn drop(&mut self) {
         // A listener's own drop spawns a task and panics where no runtime is left to take it.
         if tokio::runtime::Handle::try_current().is_err() {
@@ -258,8 +327,14 @@ impl fmt::Debug for Bell {
     }
 }
 
+impl fmt::Debug for Line {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Line").field("channel", &self.channel).finish_non_exhaustive()
+    }
+}
+
 impl fmt::Debug for Ear {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Ear").field("channel", &self.channel).finish_non_exhaustive()
+        f.debug_struct("Ear").field("channel", &self.line.channel).finish_non_exhaustive()
     }
 }

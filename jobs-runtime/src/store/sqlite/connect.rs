@@ -6,8 +6,8 @@
 use std::time::Duration;
 
 use sqlx::sqlite::{
-    SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePool, SqlitePoolOptions,
-    SqliteSynchronous,
+    SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqliteLockingMode, SqlitePool,
+    SqlitePoolOptions, SqliteSynchronous,
 };
 use sqlx::{ConnectOptions, Connection};
 
@@ -36,6 +36,12 @@ impl Connect {
     pub(super) fn new(options: SqliteConnectOptions, synchronous: Synchronous) -> Self {
         let options = options
             .create_if_missing(true)
+            // A pool may have been opened otherwise; none of these lets several processes write.
+            .read_only(false)
+            .immutable(false)
+            .shared_cache(false)
+            .locking_mode(SqliteLockingMode::Normal)
+            .journal_mode(SqliteJournalMode::Wal)
             .synchronous(match synchronous {
                 Synchronous::Full => SqliteSynchronous::Full,
                 Synchronous::Normal => SqliteSynchronous::Normal,
@@ -62,17 +68,10 @@ impl Connect {
     pub(super) fn transactions(&self) -> SqlitePool {
         pool(TRANSACTIONS).connect_lazy_with(self.options.clone().busy_timeout(Duration::ZERO))
     }
-
-    /// Makes the file keep a write-ahead log; it stays that way.
-    ///
-    /// SQLite does not wait for the lock that this needs, hence the turn.
-    pub(super) async fn keep_log(&self, turn: &Turn) -> Result<SqliteConnection> {
-        let options = self.options.clone().busy_timeout(Duration::ZERO);
-        open(&options.journal_mode(SqliteJournalMode::Wal), turn).await
-    }
 }
 
-/// Even reading needs a turn where a log is just begun, recovered, or removed with its last user.
+/// SQLite does not wait for the lock that it needs to begin a write-ahead log, which is then kept for
+/// good. Even reading needs a turn where a log is just begun, recovered, or removed with its last user.
 async fn open(options: &SqliteConnectOptions, turn: &Turn) -> Result<SqliteConnection> {
     let doing = format!("opening {}", options.get_filename().display());
     let mut patience = turn.patience(&doing, LONGEST_WAIT);

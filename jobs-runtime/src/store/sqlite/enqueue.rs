@@ -7,7 +7,7 @@ use jobs_core::store::Enqueued;
 use jobs_core::{BuildId, Due, JobId, NewJob, State, StoreError, StoreErrorKind, Timestamp};
 use sqlx::SqliteConnection;
 
-use super::error::{During, Result};
+use super::error::{During, Result, not_written};
 use super::row::Columns;
 use super::writer::Write;
 use super::{json, sql};
@@ -66,8 +66,7 @@ impl Write for Enqueue {
     }
 
     fn is_one_statement(&self) -> bool {
-        let is_keyless = self.jobs.iter().all(|job| job.unique_key.is_none());
-        is_keyless && !self.jobs.is_empty() && chunk(self.jobs.iter()).len() == self.jobs.len()
+        matches!(&self.jobs[..], [job] if job.unique_key.is_none())
     }
 }
 
@@ -154,11 +153,9 @@ async fn insert(
     };
     let inserted = insert.execute(tx).await.during("enqueueing jobs")?;
     let count = i64::try_from(jobs.len()).unwrap_or(i64::MAX);
-    assert_eq!(
-        inserted.rows_affected(),
-        count.unsigned_abs(),
-        "an insert stores every row that it is given"
-    );
+    if inserted.rows_affected() != count.unsigned_abs() {
+        return Err(not_written("enqueueing jobs"));
+    }
     // One statement under the write lock: nobody else takes a number in between.
     let last = inserted.last_insert_rowid();
     Ok(last - count + 1..=last)

@@ -1,5 +1,7 @@
 //! What SQLite says, as kinds that tell a caller what to do.
 
+use std::any::Any;
+
 use jobs_core::{StoreError, StoreErrorKind};
 
 pub(super) type Result<T, E = StoreError> = std::result::Result<T, E>;
@@ -56,6 +58,11 @@ fn judge(error: &sqlx::Error) -> (StoreErrorKind, &'static str) {
                 (Kind::Corrupt, "a row holds something that no build of ours has written")
             }
             sqlx::Error::Configuration(_) => (Kind::Configuration, "the address is not usable"),
+            sqlx::Error::PoolTimedOut => (
+                Kind::Busy,
+                "every connection of its pool was in use for too long; end transactions that were \
+                 begun, keep them short, and open fewer at a time",
+            ),
             _ => (Kind::Unavailable, "the connection broke"),
         };
     };
@@ -89,6 +96,26 @@ fn judge(error: &sqlx::Error) -> (StoreErrorKind, &'static str) {
     }
 }
 
+/// A statement that wrote fewer rows than it was given, although all of them could be written.
+pub(super) fn not_written(doing: &str) -> StoreError {
+    let text = format!(
+        "failed while {doing}: rows were passed over in silence; look for triggers on the `jobs_` \
+         tables that ignore writes, and remove them"
+    );
+    StoreError::new(StoreErrorKind::Corrupt, text)
+}
+
+/// A write that panicked: a fault of ours, or of what was read.
+pub(super) fn panicked(panic: &(dyn Any + Send)) -> StoreError {
+    let said = panic.downcast_ref::<&str>().copied();
+    let said = said.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    let text = format!(
+        "a write panicked and was undone: {}; please report it",
+        said.unwrap_or("it left no text")
+    );
+    StoreError::new(StoreErrorKind::Corrupt, text)
+}
+
 /// An error that many calls share, since they were part of one transaction.
 #[derive(Debug, Clone)]
 pub(super) struct Shared {
@@ -111,5 +138,17 @@ impl From<Shared> for StoreError {
             Some(cause) => error.because(cause),
             None => error,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pool_with_nothing_left_is_busy_and_not_broken() {
+        let error = store_error("beginning a transaction", sqlx::Error::PoolTimedOut);
+        assert_eq!(error.kind(), StoreErrorKind::Busy);
+        assert!(error.to_string().contains("end transactions"), "{error}");
     }
 }

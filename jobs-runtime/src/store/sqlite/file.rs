@@ -12,6 +12,7 @@ use sqlx::sqlite::SqliteConnectOptions;
 
 use super::error::Result;
 use super::holder::beside;
+use super::turn::TURN;
 
 /// File systems that are served over a network or by a guest's host. The write-ahead log needs memory
 /// that all its users share, which these do not give (<https://sqlite.org/wal.html>), and locks that
@@ -38,11 +39,27 @@ const REMOTE: [&str; 16] = [
 /// Where a store lives: a file whose path has no links left in it, so that every process that opens
 /// it agrees on the files beside it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct Location {
     /// The database.
     pub(super) database: PathBuf,
     /// The folder of the lock files of its workers.
     pub(super) workers: PathBuf,
+    /// Whether that folder was made just now.
+    is_fresh: bool,
+}
+
+impl Location {
+    /// Removes a fresh folder again, after the file was found to be no database. One that others
+    /// have begun to use stays.
+    pub(super) fn leave(&self) {
+        let only_turns = |mut files: fs::ReadDir| {
+            files.all(|file| file.is_ok_and(|file| file.file_name() == TURN))
+        };
+        if self.is_fresh && fs::read_dir(&self.workers).is_ok_and(only_turns) {
+            drop(fs::remove_file(self.workers.join(TURN)));
+            drop(fs::remove_dir(&self.workers));
+        }
+    }
 }
 
 /// Reads `sqlite:jobs.db`, `sqlite://jobs.db` or a bare path.
@@ -67,7 +84,7 @@ pub(super) fn options(address: &str) -> Result<SqliteConnectOptions> {
 }
 
 /// Checks the file that options name, and makes the folder beside it.
-pub(super) fn place(options: &SqliteConnectOptions) -> Result<Place> {
+pub(super) fn location(options: &SqliteConnectOptions) -> Result<Location> {
     let named = options.get_filename();
     let is_memory = named.as_os_str().is_empty() || named.to_string_lossy().contains(":memory:");
     if is_memory || named.to_string_lossy().starts_with("file:") {
@@ -96,7 +113,7 @@ pub(super) fn place(options: &SqliteConnectOptions) -> Result<Place> {
             };
             Err(StoreError::new(kind, text).because(error))
         }
-        _ => Ok(Place { database, workers }),
+        made => Ok(Location { database, workers, is_fresh: made.is_ok() }),
     }
 }
 

@@ -12,7 +12,7 @@ use sqlx::{Sqlite, SqliteConnection};
 use super::SqliteStore;
 use super::connect::Connect;
 use super::error::{During, Result, is_busy};
-use super::lease::{Close, Observer};
+use super::lease::{Close, Observer, Signs};
 use super::row::Columns;
 use super::sql;
 use super::turn::{LONGEST_WAIT, Turn};
@@ -44,12 +44,17 @@ impl Heartbeat for Beat {
             sqlx::query(sql::RENEW).bind(worker.0).bind(phase.as_str()).bind(now)
         });
         let rows = match rows.await {
-            Err(error) if error.kind() == StoreErrorKind::Busy => return Ok(Renewed::Undecided),
+            // Only what observers can see counts as renewed: see `lease`.
+            Err(error) if error.kind() == StoreErrorKind::Busy => {
+                let is_marked = self.observer.files.mark(worker);
+                return if is_marked { Ok(Renewed::Undecided) } else { Err(error) };
+            }
             rows => rows?,
         };
         let Some(row) = rows.first() else { return Ok(Renewed::Ended) };
         let renewals = Columns::new(row).number().during(DOING)?;
-        self.observer.renewals.see(worker, renewals, self.observer.clock.elapsed());
+        let signs = Signs { renewals, marks: self.observer.files.marks(worker) };
+        self.observer.renewals.note(worker, signs, self.observer.clock.elapsed());
         Ok(Renewed::Renewed)
     }
 

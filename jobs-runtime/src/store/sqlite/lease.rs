@@ -1,9 +1,18 @@
 //! How leases begin and end.
 //!
 //! Nobody's clock is compared with another's. A worker is dead when the operating system has freed
-//! its lock file, or when one observer has seen its renewal number stand still for a whole lease on
-//! its own clock, while that observer could get the write lock: a time in which it could not, nobody
-//! could renew either, so that time does not count.
+//! its lock file, or when one observer has seen no sign of it for a whole lease on its own clock.
+//!
+//! A sign is a renewal, or a mark: a renewal that could not have the write lock leaves a byte in the
+//! worker's lock file before it is answered as undecided, and where it can leave none it fails. So
+//! whatever a worker takes for a renewal an observer can see, however others held the lock and
+//! whenever the observer got it in between. What it has seen no sign of since `t` asked for its last
+//! renewal before `t`, so by its own clock too its lease is over at `t` and a lease.
+//!
+//! An observer leaves out the time in which it waited for the lock, and what it did not see: a gap of
+//! more than two leases between two looks, as when the host was suspended, starts the count anew, so
+//! that the others have time to renew. It does so once until there is a new sign, for an observer may
+//! look that rarely always.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -22,6 +31,7 @@ use super::alive::{Life, LockFile, LockFiles};
 use super::error::{During, Result};
 use super::row::Columns;
 use super::settle::{Claims, settle};
+use super::unreadable::end_unreadable;
 use super::writer::Write;
 use super::{json, sql};
 
@@ -29,27 +39,59 @@ use super::{json, sql};
 #[derive(Debug, Default)]
 pub(super) struct Renewals(Mutex<HashMap<WorkerId, Seen>>);
 
+/// What a worker leaves behind that tells of its life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Signs {
+    /// The number of its renewals.
+    pub(super) renewals: i64,
+    /// How many marks its lock file has.
+    pub(super) marks: u64,
+}
+
 #[derive(Debug, Clone, Copy)]
 struct Seen {
-    renewals: i64,
+    signs: Signs,
+    /// When these signs were seen first, without the time that does not count.
     since: Duration,
+    looked_at: Duration,
+    /// Whether the count was started anew after a long gap.
+    is_anew: bool,
+}
+
+impl Seen {
+    const fn now(signs: Signs, elapsed: Duration) -> Self {
+        Self { signs, since: elapsed, looked_at: elapsed, is_anew: false }
+    }
 }
 
 impl Renewals {
-    /// Notes a worker's renewal number; answers for how long it has been the same.
-    pub(super) fn see(&self, worker: WorkerId, renewals: i64, elapsed: Duration) -> Duration {
+    /// Notes the signs of a worker that lives.
+    pub(super) fn note(&self, worker: WorkerId, signs: Signs, elapsed: Duration) {
+        self.seen().insert(worker, Seen::now(signs, elapsed));
+    }
+
+    /// Looks at a worker's signs; answers for how long they have been the same.
+    fn look(&self, worker: WorkerId, signs: Signs, lease: Duration, elapsed: Duration) -> Duration {
         let mut seen = self.seen();
-        let now = Seen { renewals, since: elapsed };
-        let last = seen.entry(worker).or_insert(now);
-        if last.renewals != renewals {
-            *last = now;
-        }
+        let fresh = Seen::now(signs, elapsed);
+        let last = seen.entry(worker).or_insert(fresh);
+        let is_late = elapsed.saturating_sub(last.looked_at) > lease.saturating_mul(2);
+        *last = if last.signs != signs {
+            fresh
+        } else if is_late && !last.is_anew {
+            Seen { is_anew: true, ..fresh }
+        } else {
+            Seen { looked_at: elapsed, ..*last }
+        };
         elapsed.saturating_sub(last.since)
     }
 
-    /// Leaves a time out of account in which nobody could renew.
+    /// Leaves a time out of account in which the observer could see nothing.
     fn skip(&self, waited: Duration) {
-        self.seen().values_mut().for_each(|seen| seen.since = seen.since.saturating_add(waited));
+        for seen in self.seen().values_mut() {
+            seen.since = seen.since.saturating_add(waited);
+            seen.looked_at = seen.looked_at.saturating_add(waited);
+        }
     }
 
     fn forget(&self, worker: WorkerId) {
@@ -113,7 +155,8 @@ impl Write for Register {
     }
 
     fn committed(&mut self, id: &WorkerId) {
-        self.observer.renewals.see(*id, 0, self.observer.clock.elapsed());
+        let signs = Signs { renewals: 0, marks: 0 };
+        self.observer.renewals.note(*id, signs, self.observer.clock.elapsed());
         if let Some(file) = self.file.take() {
             self.observer.files.hold(*id, file);
         }
@@ -134,6 +177,8 @@ pub(super) struct TakeBack {
     sweep: Sweep,
     asked_at: Duration,
     observer: Observer,
+    /// The workers whose leases stay open.
+    open: Vec<Open>,
     /// The files of dead workers, locked so that nobody else judges them meanwhile.
     files: Vec<LockFile>,
 }
@@ -141,22 +186,23 @@ pub(super) struct TakeBack {
 impl TakeBack {
     pub(super) fn new(sweep: &Sweep, observer: Observer) -> Self {
         let asked_at = observer.clock.elapsed();
-        Self { sweep: sweep.clone(), asked_at, observer, files: Vec::new() }
+        Self { sweep: sweep.clone(), asked_at, observer, open: Vec::new(), files: Vec::new() }
     }
 
     /// Whether a worker is dead, under the write lock.
     fn is_dead(&mut self, worker: &Open) -> bool {
         let Observer { files, renewals, clock } = &self.observer;
-        let unchanged = renewals.see(worker.id, worker.renewals, clock.elapsed());
-        match files.life(&worker.lock_file) {
+        let marks = match files.life(&worker.lock_file) {
             Life::Ended(file) => {
                 self.files.push(file);
-                true
+                return true;
             }
-            Life::Alive | Life::Unknown => {
-                unchanged >= worker.lease.saturating_add(self.sweep.grace)
-            }
-        }
+            Life::Alive { marks } => marks,
+            Life::Unknown => 0,
+        };
+        let signs = Signs { renewals: worker.renewals, marks };
+        let unchanged = renewals.look(worker.id, signs, worker.lease, clock.elapsed());
+        unchanged >= worker.lease.saturating_add(self.sweep.grace)
     }
 }
 
@@ -189,8 +235,10 @@ impl Write for TakeBack {
         self.files.clear();
         let rows = sqlx::query(sql::OPEN_WORKERS).fetch_all(&mut *tx).await.during(DOING)?;
         let open = rows.iter().map(open).collect::<Result<Vec<_>, _>>().during(DOING)?;
+        let dead: Vec<Open>;
+        (dead, self.open) = open.into_iter().partition(|worker| self.is_dead(worker));
         let mut workers = Vec::new();
-        for worker in open.iter().filter(|worker| self.is_dead(worker)) {
+        for worker in dead {
             let end = sqlx::query(sql::TAKE_BACK).bind(worker.id.0).bind(worker.renewals);
             end.bind(now.as_micros()).execute(&mut *tx).await.during(DOING)?;
             workers.push(worker.id);
@@ -202,11 +250,12 @@ impl Write for TakeBack {
         let ending = |at: usize| {
             if told[at] { Ending::Interrupted(Interruption::GivenUp) } else { Ending::Crashed }
         };
-        let Sweep { by, draw, .. } = &self.sweep;
+        let Sweep { by, draw, limit, .. } = &self.sweep;
         let jobs = give_back(tx, now, by, &lost, ending, *draw).await?;
         let ids: Vec<i64> = jobs.iter().map(|(id, _)| id.0).collect();
         let forget = sqlx::query(sql::FORGET_ABANDONED).bind(json::rows(&ids));
         forget.execute(&mut *tx).await.during(DOING)?;
+        end_unreadable(tx, now, by, *limit).await?;
         Ok(Swept { workers, jobs })
     }
 
@@ -216,10 +265,9 @@ impl Write for TakeBack {
 
     fn committed(&mut self, swept: &Swept) {
         self.files.drain(..).for_each(LockFile::remove);
-        for worker in &swept.workers {
-            self.observer.files.release(*worker);
-            self.observer.renewals.forget(*worker);
-        }
+        self.observer.files.release_all_but(&self.open.iter().map(|worker| worker.id).collect());
+        self.observer.files.tidy(&self.open.drain(..).map(|worker| worker.lock_file).collect());
+        swept.workers.iter().for_each(|worker| self.observer.renewals.forget(*worker));
     }
 }
 
@@ -312,7 +360,7 @@ async fn give_back(
     let settled = settle(tx, now, by, &settlements, Claims::Advance).await?;
     let given = runs.iter().zip(settled).filter_map(|(run, settled)| match settled {
         Settled::Applied(state) => Some((run.fence.job, state)),
-        Settled::LeaseLost => None,
+        Settled::LeaseLost | Settled::Locked => None,
     });
     Ok(given.collect())
 }

@@ -45,6 +45,16 @@ pub(super) async fn migrate(
     ended.map(|_| id)
 }
 
+/// The SQL that makes the schema from nothing, as a migration would run it.
+pub(super) fn whole_sql() -> String {
+    format!(
+        "BEGIN IMMEDIATE;\n{}\nINSERT INTO jobs_meta (one, store_id, schema_version, min_reader, \
+         created_at_us)\nVALUES (1, lower(hex(randomblob(16))), {SCHEMA_VERSION}, {MIN_READER},\n    \
+         CAST((julianday('now') - 2440587.5) * 86400000000 AS INTEGER));\nCOMMIT;\n",
+        STEPS.join("\n")
+    )
+}
+
 async fn step(tx: &mut SqliteConnection, now: Timestamp, random: &dyn Random) -> Result<StoreId> {
     let found = usable(meta(tx).await?)?;
     let done = found.as_ref().map_or(0, |meta| meta.version);

@@ -2,9 +2,9 @@
 //!
 //! 1. It keeps the contract of [`jobs_core::store`] on one machine, for any number of processes.
 //! 2. An acknowledged write survives the loss of power ([`Synchronous::Full`]).
-//! 3. Nobody ever sees `busy` because others write; see [`turn`].
-//! 4. A worker's death is told without clocks, at once for a process that has ended; see [`alive`].
-//! 5. Nothing of this store keeps the write-ahead log from being reset; see [`wal`].
+//! 3. Nobody ever sees `busy` because others write; see `turn`.
+//! 4. A worker's death is told without clocks, at once for a process that has ended; see `alive`.
+//! 5. Nothing of this store keeps the write-ahead log from being reset; see `wal`.
 //!
 //! Its tables begin with `jobs_`, so they may live in the file of an application, which may write to
 //! both in one transaction. A job can be added by any program with
@@ -39,6 +39,7 @@ mod settle;
 mod sql;
 mod transaction;
 mod turn;
+mod unreadable;
 mod wake;
 mod wal;
 mod writer;
@@ -53,7 +54,9 @@ use jobs_core::store::{
     Author, CheckpointSave, Claim, Claimed, Enqueued, Heartbeat, NewWorker, Promoted, Retention,
     Row, Settled, Standing, Store, Sweep, Swept, Wake,
 };
-use jobs_core::{Clock, Fence, NewJob, QueueName, Random, Route, Settlement, StoreId, WorkerId};
+use jobs_core::{
+    Clock, Fence, NewJob, QueueName, Random, Route, Settlement, StoreError, StoreId, WorkerId,
+};
 use sqlx::SqlitePool;
 use sqlx::sqlite::SqliteConnectOptions;
 
@@ -64,7 +67,7 @@ use self::connect::Connect;
 use self::due::{Promote, Recall, next_due};
 use self::enqueue::Enqueue;
 use self::error::{During, Result};
-use self::file::Place;
+use self::file::Location;
 use self::heartbeat::Beat;
 use self::lease::{Observer, Register, Renewals, TakeBack};
 use self::operate::Prune;
@@ -89,7 +92,7 @@ pub struct SqliteStore {
 
 struct Inner {
     id: StoreId,
-    place: Place,
+    location: Location,
     options: SqliteOptions,
     connect: Connect,
     reads: SqlitePool,
@@ -100,6 +103,11 @@ struct Inner {
 }
 
 impl SqliteStore {
+    /// The SQL that makes the schema from nothing: what opening runs.
+    pub fn migration_sql() -> String {
+        migrate::whole_sql()
+    }
+
     /// Opens a file such as `sqlite://jobs.db` or a path to one, and makes it if it is missing. Its
     /// schema is brought to this build's, in one transaction, by whichever process comes first.
     ///
@@ -122,15 +130,20 @@ impl SqliteStore {
     }
 
     async fn open_with(connect: SqliteConnectOptions, options: SqliteOptions) -> Result<Self> {
-        let place = file::place(&connect)?;
-        let connect = Connect::new(connect.filename(&place.database), options.synchronous);
-        let turn = || Turn::open(&place.workers, &place.database, Arc::clone(&options.random));
+        let location = file::location(&connect)?;
+        let connect = Connect::new(connect.filename(&location.database), options.synchronous);
+        let turn =
+            || Turn::open(&location.workers, &location.database, Arc::clone(&options.random));
         let opening = turn()?;
-        let mut first = connect.keep_log(&opening).await?;
         let now = options.clock.now();
-        let id = migrate::migrate(&mut first, &opening, now, options.random.as_ref()).await?;
+        let opened = async {
+            let mut first = connect.writing(&opening).await?;
+            let id = migrate::migrate(&mut first, &opening, now, options.random.as_ref()).await?;
+            Ok((id, first))
+        };
+        let (id, mut first) = opened.await.inspect_err(|_: &StoreError| location.leave())?;
         let observer = Observer {
-            files: Arc::new(LockFiles::new(place.workers.clone())),
+            files: Arc::new(LockFiles::new(location.workers.clone())),
             renewals: Arc::new(Renewals::default()),
             clock: Arc::clone(&options.clock),
         };
@@ -141,11 +154,11 @@ impl SqliteStore {
             turn: turn()?,
             clock: Arc::clone(&options.clock),
             bell: Arc::clone(&bell),
-            wal: Wal::new(&place.database, options.wal_warning_bytes),
+            wal: Wal::new(&location.database, options.wal_warning_bytes),
         })?;
         let (reads, transactions) = (connect.reads(), connect.transactions());
         let inner =
-            Inner { id, place, options, connect, reads, transactions, writer, bell, observer };
+            Inner { id, location, options, connect, reads, transactions, writer, bell, observer };
         Ok(Self { inner: Arc::new(inner) })
     }
 
@@ -174,7 +187,7 @@ impl SqliteStore {
     }
 
     fn database(&self) -> &Path {
-        &self.inner.place.database
+        &self.inner.location.database
     }
 
     fn observer(&self) -> Observer {
@@ -182,7 +195,7 @@ impl SqliteStore {
     }
 
     fn turn(&self) -> Result<Turn> {
-        let Place { workers, database } = &self.inner.place;
+        let Location { workers, database, .. } = &self.inner.location;
         Turn::open(workers, database, Arc::clone(self.random()))
     }
 }
@@ -190,7 +203,7 @@ impl SqliteStore {
 impl fmt::Debug for SqliteStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SqliteStore")
-            .field("database", &self.inner.place.database)
+            .field("database", &self.inner.location.database)
             .field("id", &self.inner.id)
             .finish_non_exhaustive()
     }
@@ -224,7 +237,9 @@ impl Store for SqliteStore {
         let mut routes = BTreeSet::new();
         for row in rows.during(DOING)? {
             let mut columns = Columns::new(&row);
-            let (queue, route) = (columns.text().during(DOING)?, columns.text().during(DOING)?);
+            let (queue, route) = (columns.text().during(DOING)?, columns.bytes().during(DOING)?);
+            // What is no text can't be asked for again; a sweep ends its jobs.
+            let Ok(route) = std::str::from_utf8(route) else { continue };
             if let Some(queue) = queues.iter().find(|name| name.as_str() == queue) {
                 routes.insert((queue.clone(), Route::from_store(route)));
             }

@@ -63,6 +63,13 @@ impl<'a> Columns<'a> {
         Ok(bytes.map(text))
     }
 
+    /// A text as it is stored, whether it is UTF-8 or not; nothing where there is none.
+    pub(super) fn bytes(&mut self) -> Result<&'a [u8], sqlx::Error> {
+        let at = self.at();
+        let bytes: Option<&[u8]> = self.row.try_get_unchecked(at)?;
+        Ok(bytes.unwrap_or_default())
+    }
+
     pub(super) fn count(&mut self) -> Result<u32, sqlx::Error> {
         self.number().map(count)
     }

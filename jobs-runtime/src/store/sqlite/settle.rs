@@ -16,7 +16,7 @@ use sqlx::SqliteConnection;
 use sqlx::sqlite::SqliteRow;
 
 use super::checkpoint::standings;
-use super::error::{During, Result};
+use super::error::{During, Result, not_written};
 use super::event::{self, Line};
 use super::row::Columns;
 use super::writer::Write;
@@ -76,7 +76,7 @@ impl Write for Settle {
     fn wakes(&self, answer: &Vec<Settled>) -> bool {
         answer.iter().any(|settled| match settled {
             Settled::Applied(state) => state.is_waiting(),
-            Settled::LeaseLost => false,
+            Settled::LeaseLost | Settled::Locked => false,
         })
     }
 }
@@ -153,11 +153,12 @@ async fn done(
         let mut standings = standings(&mut *tx, &fences).await?.into_iter();
         clean.retain(|_| standings.next() != Some(Standing::Lost));
     }
-    let written = write_done(tx, now, &clean).await?;
-    if written == clean.len() || clean.len() == 1 {
-        return Ok(clean.iter().map(|(element, _)| *element).take(written).collect());
+    if clean.is_empty() || write_done(tx, now, &clean).await? == clean.len() {
+        return Ok(clean.iter().map(|(element, _)| *element).collect());
     }
-    assert_eq!(*doubt, Doubt::None, "a fence that held under the write lock still holds");
+    if *doubt == Doubt::Known {
+        return Err(not_written(DOING));
+    }
     *doubt = Doubt::Arisen;
     Err(StoreError::new(StoreErrorKind::Unavailable, "some runs had lost their claims"))
 }
@@ -318,11 +319,12 @@ fn row(
         Claims::Advance => fence.claim.0.saturating_add(1),
     };
     let due_at = match due {
-        _ if state.is_finished() => None,
         Due::Unchanged => None,
         Due::In(wait) => Some(now.after(*wait)),
         Due::At(instant) => Some(*instant),
     };
+    // A finished job keeps the instant that it was due at.
+    let due_at = due_at.filter(|_| !state.is_finished());
     let Counters { failures, interruptions, crashes, refusals, snoozes } = *counters;
     let note = instead.error(settlement);
     (
@@ -343,11 +345,10 @@ async fn write(tx: &mut SqliteConnection, rows: &[Written]) -> Result<()> {
     }
     let written =
         sqlx::query(sql::SETTLE).bind(json::rows(rows)).execute(tx).await.during(DOING)?;
-    assert_eq!(
-        usize::try_from(written.rows_affected()).ok(),
-        Some(rows.len()),
-        "a fence that held under the write lock still holds"
-    );
+    // A fence that held under the write lock still holds.
+    if usize::try_from(written.rows_affected()).ok() != Some(rows.len()) {
+        return Err(not_written(DOING));
+    }
     Ok(())
 }
 

@@ -54,6 +54,7 @@ statements! {
     PRUNE_CHECKPOINTS = "prune_checkpoints";
     PRUNE_EVENTS = "prune_events";
     PRUNE_WORKERS = "prune_workers";
+    READY_ROUTES = "ready_routes";
     RECALL = "recall";
     RECORD_EVENTS = "record_events";
     REDRIVE = "redrive";
@@ -70,6 +71,7 @@ statements! {
     SETTLE_READ = "settle_read";
     STANDING = "standing";
     TAKE_BACK = "take_back";
+    UNREADABLE = "unreadable";
     WORKER_OPEN = "worker_open";
     WORKERS = "workers";
 }

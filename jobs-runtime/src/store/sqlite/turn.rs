@@ -12,18 +12,18 @@
 //! Rejected: SQLite's own busy handler. It sleeps up to 100 ms between two tries, and nothing can see
 //! that it waits.
 
-use std::fs::File;
+use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use jobs_core::{Random, StoreError, StoreErrorKind, below};
 use sqlx::SqliteConnection;
 use tokio::time::{Sleep, sleep};
 
 use super::error::{During, Result, is_busy};
-use super::holder::{Holder, holder};
+use super::holder::{Holder, beside, holder};
 use super::sql;
 
 /// A write waits at most this long for another process's transaction.
@@ -31,6 +31,9 @@ pub(super) const LONGEST_WAIT: Duration = Duration::from_secs(30);
 /// A write waits at most this long for a transaction that its own process holds open: the code that
 /// is to end it may be waiting for this very write.
 pub(super) const LONGEST_OWN_WAIT: Duration = Duration::from_secs(5);
+
+/// The name of the file that shows who waits.
+pub(super) const TURN: &str = "turn";
 
 const FIRST_RETRY_US: u64 = 500;
 const RETRY_SPREAD_US: u64 = 2_000;
@@ -48,7 +51,9 @@ impl Turn {
     /// # Errors
     /// Where the folder takes no files.
     pub(super) fn open(folder: &Path, database: &Path, random: Arc<dyn Random>) -> Result<Self> {
-        let path = folder.join("turn");
+        let path = folder.join(TURN);
+        // Someone may have cleared the folder away.
+        drop(std::fs::create_dir(folder));
         let file = File::options().create(true).truncate(false).write(true).open(&path);
         let file = file.map_err(|error| {
             let text = format!("{} can't be opened: its folder must take files", path.display());
@@ -81,7 +86,9 @@ impl Turn {
     pub(super) async fn give_way(&self) {
         match self.file.try_lock() {
             Ok(()) => drop(self.file.unlock()),
-            Err(_) => self.sleep(GIVE_WAY_US, GIVE_WAY_US / 2).await,
+            Err(TryLockError::WouldBlock) => self.sleep(GIVE_WAY_US, GIVE_WAY_US / 2).await,
+            // Where files can't be locked nobody can say that he waits.
+            Err(TryLockError::Error(_)) => {}
         }
     }
 
@@ -90,22 +97,26 @@ impl Turn {
         sleep(Duration::from_micros(micros)).await;
     }
 
-    fn busy(&self, doing: &str) -> StoreError {
+    fn log(&self) -> Option<Log> {
+        let file = std::fs::metadata(beside(&self.database, "-wal")).ok()?;
+        Some((file.len(), file.modified().ok()?))
+    }
+
+    fn busy(&self, doing: &str, waited: Duration) -> StoreError {
+        let seconds = waited.as_secs_f32();
         let text = match holder(&self.database) {
             Some(Holder::ThisProcess) => format!(
                 "failed while {doing}: this process itself has held a write transaction open for \
-                 {} s; end it before waiting for another write, or make the write inside it \
-                 (`in_tx`, `checkpoint_in`, `done_in`)",
-                LONGEST_OWN_WAIT.as_secs()
+                 {seconds} s; end it before waiting for another write, or make the write inside it \
+                 (`in_tx`, `checkpoint_in`, `done_in`)"
             ),
             Some(Holder::Process { id, name }) => format!(
                 "failed while {doing}: process {id} ({name}) has held a write transaction open for \
-                 {} s; let it commit, or stop it",
-                LONGEST_WAIT.as_secs()
+                 {seconds} s; let it commit, or stop it"
             ),
             None => format!(
-                "failed while {doing}: others held write transactions open for {} s; keep them short",
-                LONGEST_WAIT.as_secs()
+                "failed while {doing}: others held write transactions open for {seconds} s; keep them \
+                 short"
             ),
         };
         StoreError::new(StoreErrorKind::Busy, text)
@@ -123,9 +134,14 @@ pub(super) struct Patience<'a> {
 struct Begun<'a> {
     own: Pin<Box<Sleep>>,
     last: Pin<Box<Sleep>>,
-    is_judged: bool,
+    /// What the log was like when `own` began.
+    log: Option<Log>,
     waiting: Option<Waiting<'a>>,
 }
+
+/// The size of a log and when it was written. Every commit changes it, and a transaction that only
+/// stays open does not.
+type Log = (u64, SystemTime);
 
 impl Patience<'_> {
     /// Waits a moment.
@@ -137,7 +153,7 @@ impl Patience<'_> {
         let begun = self.begun.get_or_insert_with(|| Begun {
             own: Box::pin(sleep(LONGEST_OWN_WAIT)),
             last: Box::pin(sleep(self.within)),
-            is_judged: false,
+            log: turn.log(),
             waiting: None,
         });
         if begun.waiting.is_none() {
@@ -145,12 +161,14 @@ impl Patience<'_> {
         }
         tokio::select! {
             biased;
-            () = &mut begun.last => return Err(turn.busy(self.doing)),
-            () = &mut begun.own, if !begun.is_judged => {
-                begun.is_judged = true;
-                if holder(&turn.database) == Some(Holder::ThisProcess) {
-                    return Err(turn.busy(self.doing));
+            () = &mut begun.last => return Err(turn.busy(self.doing, self.within)),
+            () = &mut begun.own => {
+                let log = turn.log();
+                if log == begun.log && holder(&turn.database) == Some(Holder::ThisProcess) {
+                    return Err(turn.busy(self.doing, LONGEST_OWN_WAIT));
                 }
+                begun.log = log;
+                begun.own = Box::pin(sleep(LONGEST_OWN_WAIT));
             }
             () = turn.sleep(FIRST_RETRY_US, RETRY_SPREAD_US) => {}
         }

@@ -4,13 +4,15 @@
 //!    here, where nobody's cancellation reaches it.
 //! 2. A write that fails is answered alone; the others of its transaction are run again without it.
 //! 3. The write lock is held for at most [`LONGEST_HOLD`] and whoever waits for it gets a turn.
-//! 4. What was queued when the last handle of the store is dropped is still done.
+//! 4. A write that panics is one that failed: the others go on, on a new connection.
+//! 5. What was queued when the last handle of the store is dropped is still done.
 //!
 //! Why no savepoints: a statement that fails undoes itself, but SQLite ends the whole transaction for
 //! some errors, so running the others again must work anyhow. It is then all that is needed, and the
 //! path on which nothing fails has no extra statements.
 
 use std::collections::VecDeque;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,7 +24,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
 use super::connect::Connect;
-use super::error::{During, Result, Shared};
+use super::error::{During, Result, Shared, panicked};
 use super::sql;
 use super::turn::{LONGEST_WAIT, Turn};
 use super::wake::{Bell, POLL};
@@ -48,7 +50,8 @@ pub(super) trait Write: Send + 'static {
     /// Whether jobs may have become ready or due by it.
     fn wakes(&self, answer: &Self::Answer) -> bool;
 
-    /// Whether it is a single statement, which needs no transaction around it where it is alone.
+    /// Whether it is a single statement about a single row, which needs no transaction around it where
+    /// it is alone: whatever it says, all of it was done or nothing.
     fn is_one_statement(&self) -> bool {
         false
     }
@@ -271,11 +274,15 @@ impl Desk {
                 self.answer(done);
                 self.check_size().await;
             }
-            (Some((write, error)), _) => {
+            (Some((write, failure)), _) => {
+                if matches!(failure, Failure::Panic(_)) {
+                    // It may have been left in the middle of anything.
+                    *connection = None;
+                }
                 if write.is_to_be_repeated() {
                     waiting.push_front(write);
                 } else {
-                    write.answer(Err(error));
+                    write.answer(Err(failure.into()));
                 }
                 done.into_iter().rev().for_each(|write| waiting.push_front(write));
             }
@@ -300,13 +307,13 @@ impl Desk {
                     Ok(tx) => tx,
                     Err(error) => break Err(error),
                 };
-                match write.run(tx, parts.clock.now()).await {
-                    Err(error) if error.kind() == StoreErrorKind::Busy => {
+                match attempt(write.as_mut(), tx, parts.clock.as_ref()).await {
+                    Err(Failure::Error(error)) if error.kind() == StoreErrorKind::Busy => {
                         if let Err(error) = patience.wait().await {
                             break Err(error);
                         }
                     }
-                    ended => break ended,
+                    ended => break ended.map_err(StoreError::from),
                 }
             }
         };
@@ -349,6 +356,20 @@ impl Desk {
     }
 }
 
+/// How a write failed.
+enum Failure {
+    Error(StoreError),
+    Panic(StoreError),
+}
+
+impl From<Failure> for StoreError {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Error(error) | Failure::Panic(error) => error,
+        }
+    }
+}
+
 /// Runs writes until one fails, none is left, or the time is up. What is queued meanwhile goes with
 /// them: a settlement and the claim that it makes room for come within microseconds of each other, and
 /// the flush to disk is what either costs.
@@ -358,11 +379,11 @@ async fn run(
     waiting: &mut VecDeque<Box<dyn Queued>>,
     writes: &mut mpsc::Receiver<Box<dyn Queued>>,
     done: &mut Vec<Box<dyn Queued>>,
-) -> Option<(Box<dyn Queued>, StoreError)> {
+) -> Option<(Box<dyn Queued>, Failure)> {
     let begun = clock.elapsed();
     while let Some(mut write) = waiting.pop_front().or_else(|| writes.try_recv().ok()) {
-        if let Err(error) = write.run(tx, clock.now()).await {
-            return Some((write, error));
+        if let Err(failure) = attempt(write.as_mut(), tx, clock).await {
+            return Some((write, failure));
         }
         done.push(write);
         let is_full = done.len() >= LARGEST_BATCH;
@@ -371,6 +392,20 @@ async fn run(
         }
     }
     None
+}
+
+/// Runs a write once.
+async fn attempt(
+    write: &mut dyn Queued,
+    tx: &mut SqliteConnection,
+    clock: &dyn Clock,
+) -> Result<(), Failure> {
+    // What a write has changed of itself is not used again after a panic: it is only answered.
+    let ran = AssertUnwindSafe(async { write.run(tx, clock.now()).await });
+    match ran.catch_unwind().await {
+        Ok(ran) => ran.map_err(Failure::Error),
+        Err(panic) => Err(Failure::Panic(panicked(panic.as_ref()))),
+    }
 }
 
 async fn connected<'a>(

@@ -1,3 +1,5 @@
+use jobs_core::ClaimNumber;
+
 use super::*;
 
 fn fence(job: i64, claim: i64) -> Fence {
@@ -33,14 +35,16 @@ fn a_slot_is_free_when_its_handler_has_ended_and_settlements_are_bounded() {
 }
 
 #[test]
-fn a_late_end_of_an_older_run_frees_no_slot_twice() {
+fn two_runs_of_one_job_hold_two_slots_until_each_has_ended() {
     let ledger = Ledger::new(2);
     begin(&ledger, 1, 1);
     begin(&ledger, 1, 3);
-    assert_eq!(ledger.running(), 1);
-    ledger.ended(fence(1, 1));
-    ledger.settled(std::iter::once(fence(1, 1)));
-    assert_eq!((ledger.running(), ledger.held()), (1, 1));
+    assert_eq!((ledger.running(), ledger.running_fences().len()), (2, 2));
+    for _ in 0..2 {
+        ledger.ended(fence(1, 1));
+        ledger.settled(std::iter::once(fence(1, 1)));
+        assert_eq!((ledger.running(), ledger.held()), (1, 1), "a late end frees no slot twice");
+    }
     ledger.ended(fence(1, 3));
     assert_eq!(ledger.running(), 0);
 }
@@ -50,21 +54,21 @@ fn a_stray_is_given_back_at_the_second_audit() {
     let ledger = Ledger::new(4);
     begin(&ledger, 1, 1);
     let answer = [held(1, 1), held(2, 7)];
-    assert_eq!(ledger.audit(&answer, 0), Findings::default());
-    assert_eq!(ledger.audit(&answer, 0).strays, [fence(2, 7)]);
+    assert_eq!(ledger.audit(&answer, ledger.asked()), Findings::default());
+    assert_eq!(ledger.audit(&answer, ledger.asked()).strays, [fence(2, 7)]);
 }
 
 #[test]
 fn a_stray_of_an_unanswered_claim_is_left_alone() {
     let ledger = Ledger::new(4);
     ledger.claim_sent();
-    let sent = ledger.claims_sent();
+    let asked = ledger.asked();
     for _ in 0..3 {
-        assert_eq!(ledger.audit(&[held(2, 7)], sent), Findings::default());
+        assert_eq!(ledger.audit(&[held(2, 7)], asked), Findings::default());
     }
     ledger.claim_answered();
-    ledger.audit(&[held(2, 7)], sent);
-    assert_eq!(ledger.audit(&[held(2, 7)], sent).strays, [fence(2, 7)]);
+    ledger.audit(&[held(2, 7)], asked);
+    assert_eq!(ledger.audit(&[held(2, 7)], asked).strays, [fence(2, 7)]);
 }
 
 #[test]
@@ -73,8 +77,9 @@ fn a_run_that_the_store_does_not_hold_is_aborted_unless_it_is_being_settled() {
     let lost = begin(&ledger, 1, 1);
     let taken = begin(&ledger, 2, 1);
     let settling = begin(&ledger, 3, 1);
+    ledger.claim_answered();
     ledger.ended(fence(3, 1));
-    let mut found = ledger.audit(&[held(2, 2)], 0).lost;
+    let mut found = ledger.audit(&[held(2, 2)], ledger.asked()).lost;
     found.sort();
     assert_eq!(found, [JobId(1), JobId(2)]);
     assert!(lost.signals.aborted().is_cancelled() && taken.signals.aborted().is_cancelled());
@@ -82,13 +87,25 @@ fn a_run_that_the_store_does_not_hold_is_aborted_unless_it_is_being_settled() {
 }
 
 #[test]
+fn a_run_whose_claim_was_answered_after_the_store_was_asked_is_not_lost() {
+    let ledger = Ledger::new(4);
+    let asked = ledger.asked();
+    ledger.claim_sent();
+    let young = begin(&ledger, 1, 1);
+    ledger.claim_answered();
+    assert_eq!(ledger.audit(&[], asked), Findings::default());
+    assert!(!young.signals.aborted().is_cancelled());
+    assert_eq!(ledger.audit(&[], ledger.asked()).lost, [JobId(1)]);
+}
+
+#[test]
 fn a_cancel_asks_first_and_aborts_at_the_next_audit() {
     let ledger = Ledger::new(4);
     let entry = begin(&ledger, 1, 1);
     let cancelled = Held { is_cancel_requested: true, ..held(1, 1) };
-    ledger.audit(&[cancelled], 0);
+    ledger.audit(&[cancelled], ledger.asked());
     assert_eq!(entry.signals.reason(), Some(Reason::Cancel));
     assert!(!entry.signals.aborted().is_cancelled());
-    ledger.audit(&[cancelled], 0);
+    ledger.audit(&[cancelled], ledger.asked());
     assert!(entry.signals.aborted().is_cancelled());
 }

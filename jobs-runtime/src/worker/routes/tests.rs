@@ -50,7 +50,7 @@ fn a_claim_starts_where_the_last_one_ended_and_returns_to_the_head() {
     assert_eq!(routes.heads(NOW, 2)[0].after, Some(job(2, "known.a").place));
     assert!(!routes.is_return_due(NOW));
     assert!(routes.is_return_due(NOW + RETURN));
-    routes.return_to_head(NOW + RETURN);
+    listed(&mut routes, NOW + RETURN);
     assert_eq!(routes.heads(NOW, 2)[0].after, None);
 }
 

@@ -1,0 +1,253 @@
+//! What the PostgreSQL store does when locks, servers and runtimes get in its way.
+
+#![expect(clippy::disallowed_methods, reason = "the wire ends with the test's runtime")]
+#![cfg(feature = "postgres")]
+
+mod postgres_support;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jobs_core::store::conformance::Subject;
+use jobs_core::store::{
+    Author, Claim, Claimed, Head, Leaving, NewWorker, Retention, Row, Settled, Store,
+};
+use jobs_core::{
+    Budget, BuildId, ClaimedJob, Due, Ending, Fence, Kind, Ladder, Lease, MinReader, NewJob,
+    Priority, QueueName, Run, Settlement, State, StoreErrorKind, UniqueKey, Version, WorkerId,
+    WorkerName, transition,
+};
+use jobs_runtime::store::postgres::{PostgresOptions, PostgresStore};
+use sqlx::postgres::PgConnectOptions;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream, UnixStream};
+use tokio::sync::watch;
+
+use postgres_support::{TestStore, server_url, with_schema, with_store};
+
+#[test]
+fn a_locked_row_delays_no_settlement_of_others() {
+    with_store(async |subject| {
+        let (worker, runs) = running(&subject, &vec![job(); 4]).await;
+        let mut held = subject.store.begin().await.unwrap();
+        subject.store.done_in(&mut held, runs[1].fence).await.unwrap();
+        let settled = settle(&subject, worker, &runs, &Ending::Done).await;
+        let applied = Settled::Applied(State::Succeeded);
+        assert_eq!(settled, [applied, Settled::Locked, applied, applied]);
+        let settled = settle(&subject, worker, &runs, &Ending::Done).await;
+        let lost = Settled::LeaseLost;
+        assert_eq!(settled, [lost, Settled::Locked, lost, lost]);
+        held.rollback().await.unwrap();
+        let settled = settle(&subject, worker, &runs[1..2], &Ending::Done).await;
+        assert_eq!(settled, [applied]);
+    });
+}
+
+#[test]
+fn a_held_key_delays_no_settlement_of_others() {
+    with_store(async |subject| {
+        let key = Some(UniqueKey::new("one").unwrap());
+        let keyed = NewJob { unique_key: key, ..job() };
+        let (worker, runs) = running(&subject, &[job(), keyed.clone(), job()]).await;
+        let mut held = subject.store.begin().await.unwrap();
+        subject.store.enqueue_in(&mut held, &[keyed]).await.unwrap();
+        let snoozed = Ending::Snoozed(Duration::from_mins(1));
+        let settled = settle(&subject, worker, &runs, &snoozed).await;
+        let applied = Settled::Applied(State::Scheduled);
+        assert_eq!(settled, [applied, Settled::Locked, applied]);
+        held.rollback().await.unwrap();
+        assert_eq!(settle(&subject, worker, &runs[1..2], &snoozed).await, [applied]);
+    });
+}
+
+#[test]
+fn a_reread_answers_the_rows_beside_a_locked_one() {
+    with_store(async |subject| {
+        let (_, runs) = running(&subject, &vec![job(); 2]).await;
+        let mut held = subject.store.begin().await.unwrap();
+        subject.store.done_in(&mut held, runs[0].fence).await.unwrap();
+        let fences: Vec<Fence> = runs.iter().map(|run| run.fence).collect();
+        let rows = subject.store.reread(&fences).await.unwrap();
+        assert_eq!(rows, [Row::Locked, Row::Running(runs[1].counters)]);
+        held.commit().await.unwrap();
+        let rows = subject.store.reread(&fences[..1]).await.unwrap();
+        assert_eq!(rows, [Row::Settled(State::Succeeded)]);
+    });
+}
+
+#[test]
+fn a_prune_under_its_limit_forgets_old_workers_too() {
+    with_store(async |subject| {
+        let (worker, runs) = running(&subject, &[job()]).await;
+        settle(&subject, worker, &runs, &Ending::Done).await;
+        let mut heartbeat = subject.store.heartbeat().await.unwrap();
+        heartbeat.close(worker, &author(worker), &Leaving::default()).await.unwrap();
+        subject.advance(Duration::from_hours(24 * 365)).await;
+        assert_eq!(subject.store.prune(Retention::default(), 10).await.unwrap(), 1);
+        assert_eq!(subject.number("SELECT count(*) FROM {schema}.worker").await, 0);
+    });
+}
+
+#[test]
+fn a_bell_rings_on_after_the_runtime_of_its_window_ended() {
+    with_store(async |subject| {
+        let store = subject.store.clone();
+        let begin = move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            // Its last statement begins a window, which ends with the runtime.
+            runtime.unwrap().block_on(async { store.enqueue(&[job()]).await.map(drop) })
+        };
+        std::thread::spawn(begin).join().unwrap().unwrap();
+        let mut wake = subject.store.wake();
+        // The first return says that it listens.
+        wake.changed().await;
+        subject.store.enqueue(&[job()]).await.unwrap();
+        let heard = tokio::time::timeout(Duration::from_secs(20), wake.changed()).await;
+        assert!(heard.is_ok(), "an enqueue wakes who listens");
+    });
+}
+
+#[test]
+fn all_who_wait_hear_of_one_enqueue() {
+    with_store(async |subject| {
+        let mut wakes: Vec<_> = (0..5).map(|_| subject.store.wake()).collect();
+        // The first return of each says that the store listens.
+        futures_util::future::join_all(wakes.iter_mut().map(|wake| wake.changed())).await;
+        subject.store.enqueue(&[job()]).await.unwrap();
+        let heard = futures_util::future::join_all(wakes.iter_mut().map(|wake| wake.changed()));
+        let heard = tokio::time::timeout(Duration::from_secs(20), heard).await;
+        assert!(heard.is_ok(), "an enqueue wakes all who listen");
+    });
+}
+
+#[test]
+fn a_server_that_falls_silent_is_given_up() {
+    with_schema(async |schema| {
+        let wire = Wire::start().await;
+        let options = PostgresOptions::default()
+            .schema(schema.as_str())
+            .connect_timeout(Duration::from_secs(2))
+            .statement_timeout(Duration::from_secs(2));
+        let store = PostgresStore::open(&wire.url, options).await.unwrap();
+        store.enqueue(&[job()]).await.unwrap();
+        wire.cut();
+        let error = store.enqueue(&[job()]).await.unwrap_err();
+        assert_eq!(error.kind(), StoreErrorKind::Unavailable, "{error}");
+        let error = store.promote(1).await.unwrap_err();
+        assert_eq!(error.kind(), StoreErrorKind::Unavailable, "{error}");
+    });
+}
+
+fn job() -> NewJob {
+    NewJob {
+        queue: QueueName::default(),
+        kind: Kind::new("mail.send").unwrap(),
+        version: Version::new(1, 0, 0),
+        min_reader: MinReader { major: 1, minor: 0 },
+        payload: "{}".to_owned(),
+        headers: None,
+        priority: Priority::default(),
+        due: Due::Unchanged,
+        unique_key: None,
+        budget: Budget::default(),
+        build: None,
+    }
+}
+
+fn author(worker: WorkerId) -> Author {
+    Author { worker: Some(worker), build: BuildId::new("shop 1").unwrap() }
+}
+
+/// Enqueues jobs and claims them, in order.
+async fn running(subject: &TestStore, jobs: &[NewJob]) -> (WorkerId, Vec<ClaimedJob>) {
+    let worker = NewWorker {
+        name: WorkerName::new("w").unwrap(),
+        build: BuildId::new("shop 1").unwrap(),
+        manifest: "{}".to_owned(),
+        lease: Lease::default(),
+    };
+    let worker = subject.store.register(&worker).await.unwrap();
+    subject.store.enqueue(jobs).await.unwrap();
+    let routes = subject.store.routes(&[QueueName::default()]).await.unwrap();
+    let head = |(queue, route)| Head { queue, route, after: None, limit: 1000 };
+    let heads: Vec<_> = routes.into_iter().map(head).collect();
+    match subject.store.claim(Claim { worker, heads: &heads, limit: 1000 }).await.unwrap() {
+        Claimed::Jobs(runs) => {
+            assert_eq!(runs.len(), jobs.len(), "every job is claimed");
+            (worker, runs)
+        }
+        Claimed::WorkerEnded => panic!("the worker lives"),
+    }
+}
+
+async fn settle(
+    subject: &TestStore,
+    worker: WorkerId,
+    runs: &[ClaimedJob],
+    ending: &Ending,
+) -> Vec<Settled> {
+    let ended = |job| transition(&Run::from(job), ending, &Ladder::default(), 0);
+    let settlements: Vec<Settlement> = runs.iter().map(ended).collect();
+    subject.store.settle(&author(worker), &settlements).await.unwrap()
+}
+
+/// A way to the test server that can fall silent without closing a connection.
+struct Wire {
+    url: String,
+    is_cut: Arc<watch::Sender<bool>>,
+}
+
+impl Wire {
+    async fn start() -> Self {
+        let server: PgConnectOptions = server_url().parse().unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let database = server.get_database().unwrap_or("postgres");
+        let url = format!("postgres://{}@127.0.0.1:{port}/{database}", server.get_username());
+        let is_cut = Arc::new(watch::Sender::new(false));
+        let cut = Arc::clone(&is_cut);
+        tokio::spawn(async move {
+            while let Ok((client, _)) = listener.accept().await {
+                let host = server.get_host();
+                let socket = server.get_socket().cloned();
+                let socket = socket.or_else(|| host.starts_with('/').then(|| host.into()));
+                if let Some(folder) = socket {
+                    let path = folder.join(format!(".s.PGSQL.{}", server.get_port()));
+                    pass(client, UnixStream::connect(path).await.unwrap(), &cut);
+                } else {
+                    let address = (host, server.get_port());
+                    pass(client, TcpStream::connect(address).await.unwrap(), &cut);
+                }
+            }
+        });
+        Self { url, is_cut }
+    }
+
+    fn cut(&self) {
+        self.is_cut.send_replace(true);
+    }
+}
+
+fn pass<S>(client: TcpStream, server: S, cut: &watch::Sender<bool>)
+where
+    S: AsyncRead + AsyncWrite + Send + 'static,
+{
+    let (from_client, to_client) = client.into_split();
+    let (from_server, to_server) = tokio::io::split(server);
+    tokio::spawn(copy(from_client, to_server, cut.subscribe()));
+    tokio::spawn(copy(from_server, to_client, cut.subscribe()));
+}
+
+/// Copies until the end, or, once the wire is cut, swallows everything and closes nothing.
+async fn copy(
+    mut from: impl AsyncRead + Unpin,
+    mut to: impl AsyncWrite + Unpin,
+    cut: watch::Receiver<bool>,
+) {
+    let mut bytes = [0; 4096];
+    while let Ok(length @ 1..) = from.read(&mut bytes).await {
+        if !*cut.borrow() && to.write_all(&bytes[..length]).await.is_err() {
+            return;
+        }
+    }
+}

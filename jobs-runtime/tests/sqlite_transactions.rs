@@ -1,0 +1,114 @@
+//! Transactions of users in the SQLite store.
+#![cfg(feature = "sqlite")]
+
+mod sqlite_scene;
+
+use std::sync::Arc;
+
+use jobs_core::store::{Filter, Inspect, Store, Transactions};
+use jobs_core::{ClaimNumber, Fence, JobId, ManualClock, StoreErrorKind};
+use jobs_runtime::store::sqlite::SqliteStore;
+use sqlite_scene::{Scene, job, options, runtime, shell};
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteLockingMode, SqlitePoolOptions};
+
+#[test]
+fn a_write_that_waits_for_its_own_process_says_so() {
+    runtime().block_on(async {
+        let scene = Scene::fresh().await;
+        let tx = SqliteStore::begin(&scene.store).await.expect("a transaction");
+        let error = scene.store.enqueue(&[job("{}")]).await.expect_err("it waits for itself");
+        assert_eq!(error.kind(), StoreErrorKind::Busy);
+        assert!(error.to_string().contains("this process itself"), "{error}");
+        tx.commit().await.expect("a commit");
+        scene.store.enqueue(&[job("{}")]).await.expect("the way is free");
+    });
+}
+
+#[test]
+fn a_transaction_of_a_pool_is_joined_and_one_of_another_file_is_not() {
+    runtime().block_on(async {
+        let (scene, other) = (Scene::fresh().await, Scene::fresh().await);
+        let options_of = SqliteConnectOptions::new().filename(scene.database());
+        let pool = SqlitePoolOptions::new().connect_with(options_of).await.expect("a pool");
+        let store = SqliteStore::from_pool(&pool, options(&scene.clock, 3)).await.expect("a store");
+        assert_eq!(store.id(), scene.store.id());
+
+        let mut tx = pool.begin().await.expect("a transaction");
+        let create = sqlx::query("CREATE TABLE mine (text TEXT)");
+        create.execute(&mut *tx).await.expect("a table of the user");
+        let added = store.enqueue_in(&mut tx, &[job("{}")]).await.expect("an enqueue");
+        assert_eq!(store.job(added[0].id()).await.expect("a look"), None, "not committed yet");
+        tx.commit().await.expect("a commit");
+        assert!(store.job(added[0].id()).await.expect("a look").is_some());
+
+        let mut tx = pool.begin().await.expect("a transaction");
+        let error = other.store.enqueue_in(&mut tx, &[job("{}")]).await.expect_err("another file");
+        assert_eq!(error.kind(), StoreErrorKind::Invalid);
+        assert!(error.to_string().contains("another database"), "{error}");
+        drop(tx);
+
+        let mut plain = pool.acquire().await.expect("a connection");
+        let error = store.enqueue_in(&mut plain, &[job("{}")]).await.expect_err("no transaction");
+        assert_eq!(error.kind(), StoreErrorKind::Invalid);
+        sqlx::query("BEGIN IMMEDIATE").execute(&mut *plain).await.expect("a plain transaction");
+        store.enqueue_in(&mut plain, &[job("{}")]).await.expect("it counts as one");
+        sqlx::query("ROLLBACK").execute(&mut *plain).await.expect("its end");
+        let all = store.jobs(&Filter::default(), 10).await.expect("a listing");
+        assert_eq!(all.len(), 1);
+    });
+}
+
+#[test]
+fn a_commit_of_a_user_wakes_those_who_wait() {
+    runtime().block_on(async {
+        let scene = Scene::fresh().await;
+        let mut wake = scene.store.wake();
+        let mut tx = SqliteStore::begin(&scene.store).await.expect("a transaction");
+        scene.store.enqueue_in(&mut tx, &[job("{}")]).await.expect("an enqueue");
+        tokio::join!(wake.changed(), async { tx.commit().await.expect("a commit") });
+        let far = scene.neighbour(2).await;
+        let mut wake = scene.store.wake();
+        tokio::join!(wake.changed(), async {
+            far.enqueue(&[job("{}")]).await.expect("an enqueue of another process");
+        });
+    });
+}
+
+#[test]
+fn a_transaction_that_is_dropped_frees_the_lock() {
+    runtime().block_on(async {
+        let scene = Scene::fresh().await;
+        for _ in 0..50 {
+            let mut tx = Transactions::begin(&scene.store).await.expect("a transaction");
+            tx.enqueue(&[job("{}")]).await.expect("an enqueue");
+            drop(tx);
+        }
+        let fence = Fence { job: JobId(1), claim: ClaimNumber(1) };
+        let mut tx = SqliteStore::begin(&scene.store).await.expect("a transaction");
+        scene.store.done_in(&mut tx, fence).await.expect("an answer");
+        tx.commit().await.expect("a commit");
+        assert_eq!(scene.store.jobs(&Filter::default(), 1).await.expect("a listing"), []);
+    });
+}
+
+#[test]
+fn a_pool_that_was_opened_otherwise_makes_no_other_store() {
+    runtime().block_on(async {
+        let folder = tempfile::tempdir().expect("a folder");
+        let options_of = SqliteConnectOptions::new()
+            .filename(sqlite_scene::path(&folder))
+            .create_if_missing(true)
+            .journal_mode(SqliteJournalMode::Delete)
+            .locking_mode(SqliteLockingMode::Exclusive);
+        let pool = SqlitePoolOptions::new().connect_lazy_with(options_of);
+        let clock = Arc::new(ManualClock::new(sqlite_scene::START));
+        let store = SqliteStore::from_pool(&pool, options(&clock, 3)).await.expect("a store");
+        store.enqueue(&[job("\0")]).await.expect("an enqueue");
+        let jobs = store.jobs(&Filter::default(), 10).await.expect("a listing");
+        assert_eq!(jobs[0].payload, "\0");
+        let mut shell = shell(&folder.path().join("jobs.db")).await;
+        let mode = sqlx::query_scalar("PRAGMA journal_mode").fetch_one(&mut shell);
+        let mode: String = mode.await.expect("a mode");
+        assert_eq!(mode, "wal");
+    });
+}
