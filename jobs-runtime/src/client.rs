@@ -315,6 +315,16 @@ impl JobsBuilder {
         Ok(Jobs::new(Backend::Postgres(store), settings))
     }
 
+    /// Uses a store of the application's own. It should pass the conformance suite of `jobs-core`.
+    /// No transaction can be joined on it.
+    ///
+    /// # Errors
+    /// [`Configuration`](ErrorKind::Configuration) for a malformed build label.
+    pub fn over(self, store: impl Store + Inspect + Operate) -> Result<Jobs, Error> {
+        let settings = self.checked()?;
+        Ok(Jobs::new(Backend::Other(Arc::new(store)), settings))
+    }
+
     fn checked(self) -> Result<Settings, Error> {
         let mut settings = self.settings;
         if let Some(label) = self.build {

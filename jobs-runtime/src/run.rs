@@ -1,7 +1,7 @@
 //! One run in this process: what its handler, its dispatcher and the heartbeat share.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use jobs_core::{Fence, Headers, JobId, QueueName, Timestamp};
@@ -91,10 +91,12 @@ impl RunInfo {
     }
 }
 
-/// The signals of a run.
+/// The signals of a run. Tokens are made when they are first asked for: most handlers return before
+/// anyone does.
 #[derive(Debug, Default)]
 pub(crate) struct RunSignals {
-    stopping: CancellationToken,
+    stopping: OnceLock<CancellationToken>,
+    aborted: OnceLock<CancellationToken>,
     reason: AtomicU8,
     wrote: AtomicU8,
     polled_since_us: AtomicU64,
@@ -106,7 +108,7 @@ impl RunSignals {
     pub(crate) fn ask(&self, reason: Reason) {
         let code = code(reason);
         self.reason.fetch_max(code, Ordering::SeqCst);
-        self.stopping.cancel();
+        self.stopping().cancel();
     }
 
     /// Why the handler was asked to return, if it was.
@@ -121,7 +123,12 @@ impl RunSignals {
     }
 
     pub(crate) fn stopping(&self) -> &CancellationToken {
-        &self.stopping
+        self.stopping.get_or_init(CancellationToken::new)
+    }
+
+    /// Cancelled when the handler is to be dropped.
+    pub(crate) fn aborted(&self) -> &CancellationToken {
+        self.aborted.get_or_init(CancellationToken::new)
     }
 
     /// Notes that the handler wrote about this run, before it does.

@@ -83,10 +83,22 @@ impl MemoryStore {
         call(&mut tables, self.moment())
     }
 
-    /// A call that may make jobs ready or due.
+    /// A call that makes jobs ready or due.
     async fn waking<T>(&self, call: impl FnOnce(&mut Tables, Moment) -> T + Send) -> T {
+        self.waking_if(call, |_| true).await
+    }
+
+    /// A call that may make jobs ready or due, and rings only where its answer says that it did: a
+    /// worker promotes at every ring, and would ring for itself without end.
+    async fn waking_if<T>(
+        &self,
+        call: impl FnOnce(&mut Tables, Moment) -> T + Send,
+        wakes: impl FnOnce(&T) -> bool + Send,
+    ) -> T {
         let answer = self.call(call).await;
-        self.shared.bell.ring();
+        if wakes(&answer) {
+            self.shared.bell.ring();
+        }
         answer
     }
 }
@@ -121,7 +133,13 @@ impl Store for MemoryStore {
         let settle = |tables: &mut Tables, at: Moment| {
             settlements.iter().map(|settlement| tables.settle(at.now, by, settlement)).collect()
         };
-        Ok(self.waking(settle).await)
+        let wakes = |answers: &Vec<Settled>| {
+            answers.iter().any(|answer| match answer {
+                Settled::Applied(state) => state.is_waiting(),
+                Settled::LeaseLost | Settled::Locked => false,
+            })
+        };
+        Ok(self.waking_if(settle, wakes).await)
     }
 
     async fn checkpoint(&self, saves: &[CheckpointSave]) -> Result<Vec<Standing>> {
@@ -143,7 +161,7 @@ impl Store for MemoryStore {
     }
 
     async fn promote(&self, limit: u32) -> Result<Promoted> {
-        Ok(self.waking(|tables, at| tables.promote(at.now, limit)).await)
+        Ok(self.waking_if(|tables, at| tables.promote(at.now, limit), |done| done.count > 0).await)
     }
 
     async fn refused_routes(&self) -> Result<Vec<Route>> {
@@ -151,11 +169,15 @@ impl Store for MemoryStore {
     }
 
     async fn recall(&self, routes: &[Route], limit: u32) -> Result<u32> {
-        Ok(self.waking(|tables, at| tables.recall(at.now, routes, limit)).await)
+        Ok(self
+            .waking_if(|tables, at| tables.recall(at.now, routes, limit), |count| *count > 0)
+            .await)
     }
 
     async fn sweep(&self, sweep: &Sweep) -> Result<Swept> {
-        Ok(self.waking(|tables, at| tables.sweep(at, sweep)).await)
+        Ok(self
+            .waking_if(|tables, at| tables.sweep(at, sweep), |swept| !swept.jobs.is_empty())
+            .await)
     }
 
     async fn prune(&self, retention: Retention, limit: u32) -> Result<u32> {

@@ -10,6 +10,8 @@ pub mod sqlite;
 
 pub use jobs_core::store::*;
 
+use std::sync::Arc;
+
 use jobs_core::store::memory::MemoryStore;
 use jobs_core::{Fence, NewJob, StoreError};
 
@@ -24,7 +26,13 @@ pub(crate) enum Backend {
     Sqlite(sqlite::SqliteStore),
     #[cfg(feature = "postgres")]
     Postgres(postgres::PostgresStore),
+    Other(Arc<dyn AnyStore>),
 }
+
+/// All that a client asks of a store.
+pub(crate) trait AnyStore: Store + Inspect + Operate {}
+
+impl<T: Store + Inspect + Operate> AnyStore for T {}
 
 /// The connection of a transaction that an application opened.
 #[derive(Debug)]
@@ -151,6 +159,7 @@ impl Backend {
             Self::Sqlite(store) => store,
             #[cfg(feature = "postgres")]
             Self::Postgres(store) => store,
+            Self::Other(store) => store.as_ref(),
         }
     }
 
@@ -161,6 +170,7 @@ impl Backend {
             Self::Sqlite(store) => store,
             #[cfg(feature = "postgres")]
             Self::Postgres(store) => store,
+            Self::Other(store) => store.as_ref(),
         }
     }
 
@@ -171,6 +181,7 @@ impl Backend {
             Self::Sqlite(store) => store,
             #[cfg(feature = "postgres")]
             Self::Postgres(store) => store,
+            Self::Other(store) => store.as_ref(),
         }
     }
 
@@ -205,6 +216,7 @@ impl Backend {
             Self::Sqlite(_) => "in a SQLite file",
             #[cfg(feature = "postgres")]
             Self::Postgres(_) => "on a PostgreSQL server",
+            Self::Other(_) => "in a store of the application",
         }
     }
 }

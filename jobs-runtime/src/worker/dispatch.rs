@@ -296,7 +296,7 @@ where
             Ok(result) => EndedHow::Returned(result),
             Err(panic) => EndedHow::Panicked(panic_text(panic)),
         },
-        () = entry.abort.cancelled() => EndedHow::Aborted,
+        () = async { entry.signals.aborted().cancelled().await } => EndedHow::Aborted,
         () = limit => EndedHow::TimedOut(entry.signals.reason()),
     };
     if let EndedHow::TimedOut(_) = ended {

@@ -12,7 +12,6 @@ use std::time::Duration;
 use jobs_core::store::Held;
 use jobs_core::{Fence, JobId};
 use tokio::sync::Notify;
-use tokio_util::sync::CancellationToken;
 
 use crate::run::{Reason, RunSignals};
 
@@ -21,7 +20,6 @@ use crate::run::{Reason, RunSignals};
 pub(crate) struct Entry {
     pub(crate) kind: Arc<str>,
     pub(crate) signals: Arc<RunSignals>,
-    pub(crate) abort: CancellationToken,
     stage: Stage,
     /// Which answer to a claim it came with, counted from 1.
     answer: u64,
@@ -50,7 +48,6 @@ impl Book {
         let entry = Entry {
             kind,
             signals: Arc::default(),
-            abort: CancellationToken::new(),
             stage: Stage::Running,
             answer,
             is_cancel_told: false,
@@ -179,7 +176,7 @@ impl Ledger {
     pub(crate) fn abort_all(&self, reason: Reason) {
         for entry in self.book().entries.values() {
             entry.signals.ask(reason);
-            entry.abort.cancel();
+            entry.signals.aborted().cancel();
         }
     }
 
@@ -225,7 +222,7 @@ impl Ledger {
             let is_old = entry.answer <= asked.answered;
             if entry.stage == Stage::Running && is_old && !held.contains(fence) {
                 entry.signals.ask(Reason::Lease);
-                entry.abort.cancel();
+                entry.signals.aborted().cancel();
                 findings.lost.push(fence.job);
             }
         }
@@ -253,7 +250,7 @@ impl Ledger {
 fn tell_cancel(entry: &mut Entry) {
     entry.signals.ask(Reason::Cancel);
     if entry.is_cancel_told {
-        entry.abort.cancel();
+        entry.signals.aborted().cancel();
     }
     entry.is_cancel_told = true;
 }

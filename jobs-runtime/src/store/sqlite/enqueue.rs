@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use async_trait::async_trait;
 use jobs_core::store::Enqueued;
-use jobs_core::{Due, JobId, NewJob, State, StoreError, StoreErrorKind, Timestamp};
+use jobs_core::{BuildId, Due, JobId, NewJob, State, StoreError, StoreErrorKind, Timestamp};
 use sqlx::SqliteConnection;
 
 use super::error::{During, Result, not_written};
@@ -64,6 +64,10 @@ impl Write for Enqueue {
     fn wakes(&self, _: &Vec<Enqueued>) -> bool {
         true
     }
+
+    fn is_one_statement(&self) -> bool {
+        matches!(&self.jobs[..], [job] if job.unique_key.is_none())
+    }
 }
 
 /// What stands for a new job.
@@ -122,8 +126,31 @@ async fn insert(
     now: Timestamp,
     jobs: &[&NewJob],
 ) -> Result<std::ops::RangeInclusive<i64>> {
-    let rows: Vec<_> = jobs.iter().map(|job| row(job, now)).collect();
-    let insert = sqlx::query(sql::ENQUEUE).bind(json::rows(&rows)).bind(now.as_micros());
+    let insert = match jobs {
+        [first, ..] if jobs.iter().all(|job| is_alike(first, job)) => {
+            let rows = json::rows(&jobs.iter().map(|job| job.payload.as_str()).collect::<Vec<_>>());
+            let (queue, kind, version, min_reader, _, headers, _, priority, state, due_at, ..) =
+                row(first, now);
+            sqlx::query(sql::ENQUEUE_ALIKE)
+                .bind(rows)
+                .bind(now.as_micros())
+                .bind(queue)
+                .bind(kind)
+                .bind(version)
+                .bind(min_reader)
+                .bind(headers)
+                .bind(priority)
+                .bind(state)
+                .bind(due_at)
+                .bind(first.budget.max_failures)
+                .bind(first.budget.max_interruptions)
+                .bind(first.build.as_ref().map(BuildId::as_str))
+        }
+        _ => {
+            let rows = json::rows(&jobs.iter().map(|job| row(job, now)).collect::<Vec<_>>());
+            sqlx::query(sql::ENQUEUE).bind(rows).bind(now.as_micros())
+        }
+    };
     let inserted = insert.execute(tx).await.during("enqueueing jobs")?;
     let count = i64::try_from(jobs.len()).unwrap_or(i64::MAX);
     if inserted.rows_affected() != count.unsigned_abs() {
@@ -132,6 +159,16 @@ async fn insert(
     // One statement under the write lock: nobody else takes a number in between.
     let last = inserted.last_insert_rowid();
     Ok(last - count + 1..=last)
+}
+
+/// Whether two jobs have no key and differ in nothing but their payload.
+fn is_alike(first: &NewJob, other: &NewJob) -> bool {
+    let NewJob { queue, kind, version, min_reader, payload: _, headers, .. } = other;
+    let NewJob { priority, due, unique_key, budget, build, .. } = other;
+    (kind, version, min_reader) == (&first.kind, &first.version, &first.min_reader)
+        && (queue, priority, due) == (&first.queue, &first.priority, &first.due)
+        && (budget, build, headers) == (&first.budget, &first.build, &first.headers)
+        && unique_key.is_none()
 }
 
 type NewRow<'a> = (

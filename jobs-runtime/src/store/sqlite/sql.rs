@@ -28,6 +28,7 @@ statements! {
     DATABASE_FILE = "database_file";
     DONE = "done";
     ENQUEUE = "enqueue";
+    ENQUEUE_ALIKE = "enqueue_alike";
     ENQUEUE_TWINS = "enqueue_twins";
     EVENTS = "events";
     EXHAUSTED_ENDED = "exhausted";

@@ -26,7 +26,7 @@ use tokio::time::{Interval, MissedTickBehavior, interval};
 use super::connect::Connect;
 use super::error::{During, Result, Shared, panicked};
 use super::sql;
-use super::turn::Turn;
+use super::turn::{LONGEST_WAIT, Turn};
 use super::wake::{Bell, POLL};
 use super::wal::Wal;
 
@@ -49,6 +49,18 @@ pub(super) trait Write: Send + 'static {
 
     /// Whether jobs may have become ready or due by it.
     fn wakes(&self, answer: &Self::Answer) -> bool;
+
+    /// Whether it is a single statement about a single row, which needs no transaction around it where
+    /// it is alone: whatever it says, all of it was done or nothing.
+    fn is_one_statement(&self) -> bool {
+        false
+    }
+
+    /// Whether an attempt that has just failed is to be made again, in another way: not an error of
+    /// the caller's. The others of the transaction are run again with it.
+    fn is_to_be_repeated(&self) -> bool {
+        false
+    }
 
     /// Keeps what must be kept in this process once the write is everyone's.
     fn committed(&mut self, _answer: &Self::Answer) {}
@@ -109,6 +121,8 @@ pub(super) struct Parts {
 trait Queued: Send + std::fmt::Debug {
     async fn run(&mut self, tx: &mut SqliteConnection, now: Timestamp) -> Result<()>;
     fn wakes(&self) -> bool;
+    fn is_one_statement(&self) -> bool;
+    fn is_to_be_repeated(&self) -> bool;
     fn answer(self: Box<Self>, committed: Result<()>);
 }
 
@@ -133,6 +147,14 @@ impl<W: Write> Queued for Slot<W> {
 
     fn wakes(&self) -> bool {
         self.answer.as_ref().is_some_and(|answer| self.write.wakes(answer))
+    }
+
+    fn is_one_statement(&self) -> bool {
+        self.write.is_one_statement()
+    }
+
+    fn is_to_be_repeated(&self) -> bool {
+        self.write.is_to_be_repeated()
     }
 
     fn answer(mut self: Box<Self>, committed: Result<()>) {
@@ -225,6 +247,12 @@ impl Desk {
     /// # Errors
     /// Nothing was done, and what waits still does.
     async fn transaction(&mut self) -> Result<()> {
+        if self.waiting.len() == 1
+            && let Some(write) = self.waiting.pop_front_if(|write| write.is_one_statement())
+        {
+            self.alone(write).await;
+            return Ok(());
+        }
         let Self { parts, connection, waiting, writes, .. } = self;
         let tx = connected(connection, parts).await?;
         if let Err(error) = parts.turn.begin(tx).await {
@@ -251,7 +279,11 @@ impl Desk {
                     // It may have been left in the middle of anything.
                     *connection = None;
                 }
-                write.answer(Err(failure.into()));
+                if write.is_to_be_repeated() {
+                    waiting.push_front(write);
+                } else {
+                    write.answer(Err(failure.into()));
+                }
                 done.into_iter().rev().for_each(|write| waiting.push_front(write));
             }
             (None, Err(error)) => {
@@ -262,6 +294,42 @@ impl Desk {
             }
         }
         Ok(())
+    }
+
+    /// Runs a write of one statement, which SQLite commits itself, and answers it: a `BEGIN` and a
+    /// `COMMIT` would be two more trips to the driver's thread.
+    async fn alone(&mut self, mut write: Box<dyn Queued>) {
+        let ended = {
+            let Self { parts, connection, .. } = self;
+            let mut patience = parts.turn.patience("waiting for the write lock", LONGEST_WAIT);
+            loop {
+                let tx = match connected(connection, parts).await {
+                    Ok(tx) => tx,
+                    Err(error) => break Err(error),
+                };
+                match attempt(write.as_mut(), tx, parts.clock.as_ref()).await {
+                    Err(Failure::Error(error)) if error.kind() == StoreErrorKind::Busy => {
+                        if let Err(error) = patience.wait().await {
+                            break Err(error);
+                        }
+                    }
+                    ended => break ended.map_err(StoreError::from),
+                }
+            }
+        };
+        match ended {
+            Ok(()) => {
+                self.answer(vec![write]);
+                self.check_size().await;
+            }
+            Err(error) => {
+                // Of a statement that failed nothing is left, but of its connection who knows.
+                if error.kind() != StoreErrorKind::Busy {
+                    self.connection = None;
+                }
+                write.answer(Err(error));
+            }
+        }
     }
 
     fn answer(&self, done: Vec<Box<dyn Queued>>) {
@@ -314,12 +382,8 @@ async fn run(
 ) -> Option<(Box<dyn Queued>, Failure)> {
     let begun = clock.elapsed();
     while let Some(mut write) = waiting.pop_front().or_else(|| writes.try_recv().ok()) {
-        // What a write has changed of itself is not used again after a panic: it is only answered.
-        let ran = AssertUnwindSafe(async { write.run(tx, clock.now()).await });
-        match ran.catch_unwind().await {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => return Some((write, Failure::Error(error))),
-            Err(panic) => return Some((write, Failure::Panic(panicked(panic.as_ref())))),
+        if let Err(failure) = attempt(write.as_mut(), tx, clock).await {
+            return Some((write, failure));
         }
         done.push(write);
         let is_full = done.len() >= LARGEST_BATCH;
@@ -328,6 +392,20 @@ async fn run(
         }
     }
     None
+}
+
+/// Runs a write once.
+async fn attempt(
+    write: &mut dyn Queued,
+    tx: &mut SqliteConnection,
+    clock: &dyn Clock,
+) -> Result<(), Failure> {
+    // What a write has changed of itself is not used again after a panic: it is only answered.
+    let ran = AssertUnwindSafe(async { write.run(tx, clock.now()).await });
+    match ran.catch_unwind().await {
+        Ok(ran) => ran.map_err(Failure::Error),
+        Err(panic) => Err(Failure::Panic(panicked(panic.as_ref()))),
+    }
 }
 
 async fn connected<'a>(

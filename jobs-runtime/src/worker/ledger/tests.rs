@@ -82,8 +82,8 @@ fn a_run_that_the_store_does_not_hold_is_aborted_unless_it_is_being_settled() {
     let mut found = ledger.audit(&[held(2, 2)], ledger.asked()).lost;
     found.sort();
     assert_eq!(found, [JobId(1), JobId(2)]);
-    assert!(lost.abort.is_cancelled() && taken.abort.is_cancelled());
-    assert!(!settling.abort.is_cancelled());
+    assert!(lost.signals.aborted().is_cancelled() && taken.signals.aborted().is_cancelled());
+    assert!(!settling.signals.aborted().is_cancelled());
 }
 
 #[test]
@@ -94,7 +94,7 @@ fn a_run_whose_claim_was_answered_after_the_store_was_asked_is_not_lost() {
     let young = begin(&ledger, 1, 1);
     ledger.claim_answered();
     assert_eq!(ledger.audit(&[], asked), Findings::default());
-    assert!(!young.abort.is_cancelled());
+    assert!(!young.signals.aborted().is_cancelled());
     assert_eq!(ledger.audit(&[], ledger.asked()).lost, [JobId(1)]);
 }
 
@@ -105,7 +105,7 @@ fn a_cancel_asks_first_and_aborts_at_the_next_audit() {
     let cancelled = Held { is_cancel_requested: true, ..held(1, 1) };
     ledger.audit(&[cancelled], ledger.asked());
     assert_eq!(entry.signals.reason(), Some(Reason::Cancel));
-    assert!(!entry.abort.is_cancelled());
+    assert!(!entry.signals.aborted().is_cancelled());
     ledger.audit(&[cancelled], ledger.asked());
-    assert!(entry.abort.is_cancelled());
+    assert!(entry.signals.aborted().is_cancelled());
 }

@@ -59,9 +59,9 @@ impl App {
     /// An application that is done once `wanted` jobs ran, each taking `pause`. Also answers the
     /// ages of the stamps.
     pub(crate) fn new(wanted: u64, pause: Duration) -> (Self, mpsc::UnboundedReceiver<Duration>) {
-        let (ages, aged) = mpsc::unbounded_channel();
+        let (ages, heard) = mpsc::unbounded_channel();
         let (handled, done) = (AtomicU64::new(0), Notify::new());
-        (Self(Arc::new(Inner { handled, wanted, done, ages, pause })), aged)
+        (Self(Arc::new(Inner { handled, wanted, done, ages, pause })), heard)
     }
 
     pub(crate) fn handled(&self) -> u64 {

@@ -103,14 +103,14 @@ pub(crate) async fn run(options: Options) -> Result<()> {
         for scenario in &scenarios {
             let (mut floor, mut framework) = (Vec::new(), Vec::new());
             for round in 0..rounds {
-                let mut sides = [Side::Floor, Side::Framework];
+                let mut order = [Side::Floor, Side::Framework];
                 // Whoever comes second finds a warmer machine.
-                sides.rotate_left(round % 2);
-                for side in sides {
+                order.rotate_left(round % 2);
+                for side in order {
                     let place = Place::make(&server).await?;
-                    let measured = scenario.measure(side, &place, &sizes).await;
+                    let answer = scenario.measure(side, &place, &sizes).await;
                     place.remove().await?;
-                    match (side, measured?) {
+                    match (side, answer?) {
                         (_, None) => {}
                         (Side::Floor, Some(figures)) => floor.push(figures),
                         (Side::Framework, Some(figures)) => framework.push(figures),

@@ -64,28 +64,28 @@ async fn picked_up(
     pause: Duration,
     concurrency: usize,
 ) -> Result<Vec<Duration>> {
-    let (app, mut aged) = App::new(u64::MAX, pause);
-    let (stop, stopped) = oneshot::channel::<()>();
+    let (app, mut heard) = App::new(u64::MAX, pause);
+    let (stop, until) = oneshot::channel::<()>();
     let worker = Worker::new(jobs, handlers()?, app).concurrency(concurrency);
-    let working = async {
+    let work = async {
         worker
             .run_until(async {
-                drop(stopped.await);
+                drop(until.await);
             })
             .await?;
         Result::Ok(())
     };
-    let measuring = async {
+    let measure = async {
         // The worker has registered and gone idle by then.
         tokio::time::sleep(10 * SPACING).await;
         producer.await?;
         let mut ages = Vec::with_capacity(count);
         while ages.len() < count {
-            ages.push(aged.recv().await.ok_or("the worker ended early")?);
+            ages.push(heard.recv().await.ok_or("the worker ended early")?);
         }
         drop(stop);
         Result::Ok(ages)
     };
-    let ((), ages) = tokio::try_join!(working, measuring)?;
+    let ((), ages) = tokio::try_join!(work, measure)?;
     Ok(ages)
 }

@@ -1,0 +1,129 @@
+//! The memory store, and how often each of its methods was called.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use jobs_runtime::store::memory::MemoryStore;
+use jobs_runtime::store::{
+    Author, Cancelled, CheckpointSave, Claim, Claimed, Count, Enqueued, Filter, Heartbeat, Inspect,
+    NewWorker, Operate, Paused, Promoted, Redrive, Redriven, Retention, Row, Settled, Standing,
+    Store, Sweep, Swept, Wake, WorkerRecord,
+};
+use jobs_runtime::{
+    Clock, Event, Fence, JobId, JobRecord, NewJob, QueueName, Route, Settlement, StoreError,
+    StoreId, WorkerId,
+};
+
+type Result<T> = std::result::Result<T, StoreError>;
+
+/// How often what was called.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Calls(BTreeMap<&'static str, u64>);
+
+impl Calls {
+    pub(crate) fn of(&self, method: &str) -> u64 {
+        self.0.get(method).copied().unwrap_or_default()
+    }
+
+    pub(crate) fn all(&self) -> u64 {
+        self.0.values().sum()
+    }
+}
+
+/// The calls so far, shared with the store.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Counter(Arc<Mutex<Calls>>);
+
+impl Counter {
+    fn count(&self, method: &'static str) {
+        let mut calls = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *calls.0.entry(method).or_default() += 1;
+    }
+
+    pub(crate) fn take(&self) -> Calls {
+        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Counted {
+    store: MemoryStore,
+    counter: Counter,
+}
+
+impl Counted {
+    pub(crate) fn new(clock: Arc<dyn Clock>, seed: u64) -> Self {
+        Self { store: MemoryStore::new(clock, seed), counter: Counter::default() }
+    }
+
+    pub(crate) fn calls(&self) -> Counter {
+        self.counter.clone()
+    }
+}
+
+macro_rules! counted {
+    (
+        impl $contract:ident { $($own:item)* }
+        $($method:ident($($name:ident: $type:ty),*) -> $answer:ty;)*
+    ) => {
+        #[async_trait]
+        impl $contract for Counted {
+            $($own)*
+
+            $(async fn $method(&self, $($name: $type),*) -> Result<$answer> {
+                self.counter.count(stringify!($method));
+                $contract::$method(&self.store, $($name),*).await
+            })*
+        }
+    };
+}
+
+counted! {
+    impl Store {
+        fn id(&self) -> &StoreId {
+            self.store.id()
+        }
+
+        fn wake(&self) -> Box<dyn Wake> {
+            self.store.wake()
+        }
+
+        /// On a thread and a clock of its own, so not counted.
+        async fn heartbeat(&self) -> Result<Box<dyn Heartbeat>> {
+            self.store.heartbeat().await
+        }
+    }
+    enqueue(jobs: &[NewJob]) -> Vec<Enqueued>;
+    register(worker: &NewWorker) -> WorkerId;
+    routes(queues: &[QueueName]) -> Vec<(QueueName, Route)>;
+    claim(claim: Claim<'_>) -> Claimed;
+    settle(by: &Author, settlements: &[Settlement]) -> Vec<Settled>;
+    checkpoint(saves: &[CheckpointSave]) -> Vec<Standing>;
+    check(fences: &[Fence]) -> Vec<Standing>;
+    reread(fences: &[Fence]) -> Vec<Row>;
+    promote(limit: u32) -> Promoted;
+    refused_routes() -> Vec<Route>;
+    recall(routes: &[Route], limit: u32) -> u32;
+    sweep(sweep: &Sweep) -> Swept;
+    prune(retention: Retention, limit: u32) -> u32;
+}
+
+counted! {
+    impl Inspect {}
+    job(id: JobId) -> Option<JobRecord>;
+    events(id: JobId) -> Vec<Event>;
+    jobs(filter: &Filter, limit: u32) -> Vec<JobRecord>;
+    counts() -> Vec<Count>;
+    workers() -> Vec<WorkerRecord>;
+    paused() -> Vec<Paused>;
+}
+
+counted! {
+    impl Operate {}
+    cancel(jobs: &[JobId]) -> Vec<Cancelled>;
+    redrive(jobs: &[JobId], redrive: Redrive) -> Vec<Redriven>;
+    run_now(jobs: &[JobId]) -> Vec<bool>;
+    pause(queue: &QueueName, by: &str, reason: &str) -> ();
+    resume(queue: &QueueName) -> ();
+}
