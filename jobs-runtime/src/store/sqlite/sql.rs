@@ -45,6 +45,7 @@ statements! {
     META_ADVANCE = "meta_advance";
     META_BEGIN = "meta_begin";
     NEXT_DUE = "next_due";
+    NOTE_PROGRESS = "note_progress";
     OPEN_WORKERS = "open_workers";
     OPERATE_READ = "operate_read";
     PAUSE = "pause";

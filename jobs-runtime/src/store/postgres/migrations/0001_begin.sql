@@ -64,7 +64,10 @@ CREATE TABLE {schema}.job (
     refused_reason TEXT,
     refused_build TEXT,
     error_class TEXT,
-    error_text TEXT
+    error_text TEXT,
+    progress TEXT,
+    -- JSON, but as text: kept exactly, and never looked into.
+    result TEXT
 ) WITH (
     -- Every change of state makes a new version of its row, and every claim walks the index past the
     -- dead entries of the old ones: vacuum often and by count, not by share of a growing table.
