@@ -31,14 +31,14 @@ trait Counts: Versioned {
     fn step(&self) -> u32;
 }
 
-/// Takes two steps a run, until all are taken.
+/// Takes so many steps a run, until all are taken.
 async fn take_steps<C: Counts>(
     build: &'static str,
-    last: u32,
+    (each, last): (u32, u32),
     mut cx: JobContext<Steps, C>,
 ) -> Result<Outcome, JobError> {
     let mut at = cx.resume_or(C::at(0));
-    for _ in 0..2 {
+    for _ in 0..each {
         at = C::at(at.step() + 1);
         cx.state.0.lock().unwrap().push((build, at.step()));
         cx.checkpoint(&at).await?;
@@ -51,7 +51,7 @@ async fn take_steps<C: Counts>(
 
 /// The job of one build, and the checkpoint that it saves there.
 macro_rules! build {
-    ($name:ident, $field:ident, $last:literal, [$($checkpoint:tt)*], [$($job:tt)*]) => {
+    ($name:ident, $field:ident, $each:literal of $last:literal, [$($checkpoint:tt)*], [$($job:tt)*]) => {
         mod $name {
             use super::*;
 
@@ -77,7 +77,7 @@ macro_rules! build {
 
             impl Handler<Steps> for Export {
                 async fn run(self, cx: JobContext<Steps, At>) -> Result<Outcome, JobError> {
-                    take_steps(stringify!($name), $last, cx).await
+                    take_steps(stringify!($name), ($each, $last), cx).await
                 }
             }
 
@@ -88,13 +88,13 @@ macro_rules! build {
     };
 }
 
-build!(v1_0, step, 40, [version = "1.0.0"], []);
-build!(v1_1, step, 40, [version = "1.1.0", readable_by = "1.0"], []);
-build!(v2_0, done, 60, [version = "2.0.0", previous = super::v1_1::At], []);
-build!(v2_alone, done, 60, [version = "2.0.0"], []);
-build!(v2_anew, done, 4, [version = "2.0.0"], [on_old_checkpoint = "restart"]);
-build!(fails, done, 60, [version = "2.0.0", previous = super::v1_0::At], []);
-build!(panics, done, 60, [version = "2.0.0", previous = super::v1_1::At], []);
+build!(v1_0, step, 2 of 40, [version = "1.0.0"], []);
+build!(v1_1, step, 2 of 40, [version = "1.1.0", readable_by = "1.0"], []);
+build!(v2_0, done, 30 of 60, [version = "2.0.0", previous = super::v1_1::At], []);
+build!(v2_alone, done, 30 of 60, [version = "2.0.0"], []);
+build!(v2_anew, done, 2 of 4, [version = "2.0.0"], [on_old_checkpoint = "restart"]);
+build!(fails, done, 30 of 60, [version = "2.0.0", previous = super::v1_0::At], []);
+build!(panics, done, 30 of 60, [version = "2.0.0", previous = super::v1_1::At], []);
 
 impl From<v1_1::At> for v2_0::At {
     fn from(past: v1_1::At) -> Self {
