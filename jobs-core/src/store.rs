@@ -17,6 +17,8 @@
 
 #[cfg(feature = "conformance")]
 pub mod conformance;
+mod deploy;
+mod duty;
 pub mod memory;
 
 use std::fmt;
@@ -24,6 +26,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
+pub use self::deploy::{Deploy, Drained, WorkerEnd};
+pub use self::duty::Duty;
 use crate::clock::Timestamp;
 use crate::envelope::NewJob;
 use crate::error::StoreError;
@@ -130,9 +134,17 @@ pub trait Store: Send + Sync + fmt::Debug + 'static {
     /// next sweep. Partial: at most `limit` jobs.
     async fn sweep(&self, sweep: &Sweep) -> Result<Swept>;
 
+    /// Gives a worker a [`Duty`], unless another one has it whose lease is open and who does not
+    /// leave; answers whether the worker has it now. A worker that was taken back, closed, leaves or
+    /// is unknown never has one.
+    async fn take_duty(&self, duty: Duty, worker: WorkerId) -> Result<bool>;
+
+    /// Gives back a duty that a worker has; one of another worker stays.
+    async fn give_back_duty(&self, duty: Duty, worker: WorkerId) -> Result<()>;
+
     /// Deletes finished jobs that ended longer ago than their retention, and all that belongs to
     /// them, oldest first, at most `limit`; answers how many. Where nothing old is left, forgets
-    /// workers that ended longer ago than [`WORKERS_KEPT`] and hold nothing.
+    /// workers that ended longer ago than [`WORKERS_KEPT`] and hold neither a run nor a duty.
     async fn prune(&self, retention: Retention, limit: u32) -> Result<u32>;
 
     /// What outside the store has slowed it down for longer than `lasting`, in words for an
@@ -166,7 +178,8 @@ pub trait Heartbeat: Send + fmt::Debug {
     /// gives nothing back.
     ///
     /// Runs that the worker abandons stay claimed, and keep its lease open for a while; see
-    /// [`Leaving`]. It claims nothing more all the same.
+    /// [`Leaving`]. It claims nothing more all the same. Its report is kept with it, what this call
+    /// gives back added to the interrupted.
     async fn close(
         &mut self,
         worker: WorkerId,
@@ -206,6 +219,11 @@ pub trait Inspect: Send + Sync {
 
     /// The queues that are paused.
     async fn paused(&self) -> Result<Vec<Paused>>;
+
+    /// What became of the workers of each build, newest build first: the workers added up.
+    async fn deploys(&self) -> Result<Vec<Deploy>> {
+        Ok(Deploy::of(&self.workers().await?))
+    }
 }
 
 /// What people and tools may change. Nothing here claims, settles or decodes.
@@ -325,7 +343,7 @@ impl Phase {
     }
 }
 
-/// What a worker that leaves abandons: by default nothing.
+/// What a worker that leaves abandons, by default nothing, and what it did in its drain.
 ///
 /// Nobody may start beside a handler that still works, so abandoned runs stay claimed until the
 /// process is gone. The lease is shortened to that; the sweep that ends it settles them as given up
@@ -336,6 +354,8 @@ pub struct Leaving {
     pub abandoned: Vec<Fence>,
     /// How long until the process is gone, and those handlers with it.
     pub gone_in: Duration,
+    /// Its report, but for what the close itself gives back.
+    pub drained: Drained,
 }
 
 /// The answer to a renewal.
@@ -550,6 +570,10 @@ pub struct WorkerRecord {
     pub ended_at: Option<Timestamp>,
     /// Whether its lease was ended by a sweep rather than by itself.
     pub is_taken_back: bool,
+    /// What it did in its drain; `None` when it did not leave by its own word.
+    pub drained: Option<Drained>,
+    /// How many runs it held when a sweep ended its lease.
+    pub reclaimed: u64,
     /// How many runs it holds.
     pub held: u64,
 }
