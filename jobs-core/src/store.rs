@@ -17,24 +17,35 @@
 
 #[cfg(feature = "conformance")]
 pub mod conformance;
+mod deploy;
+mod duty;
+mod inspect;
+mod lease;
 pub mod memory;
+mod operate;
+mod run;
+mod upkeep;
 
 use std::fmt;
 use std::time::Duration;
 
 use async_trait::async_trait;
 
-use crate::clock::Timestamp;
 use crate::envelope::NewJob;
 use crate::error::StoreError;
-use crate::id::{ClaimNumber, Fence, JobId, StoreId, WorkerId};
-use crate::lease::Lease;
-use crate::name::{BuildId, QueueName, WorkerName};
-use crate::record::{ClaimedJob, Counters, Event, JobRecord, Notes, Place, ProgressNote};
+use crate::id::{Fence, JobId, StoreId, WorkerId};
+use crate::name::QueueName;
+use crate::record::{Event, JobRecord, Notes, ProgressNote};
 use crate::route::Route;
-use crate::state::State;
 use crate::transition::Settlement;
-use crate::version::{MinReader, Version};
+
+pub use deploy::{Deploy, Drained, WorkerEnd};
+pub use duty::Duty;
+pub use inspect::{Count, Filter, Paused, WorkerRecord};
+pub use lease::{Held, Leaving, NewWorker, Phase, Renewed};
+pub use operate::{Cancelled, Redrive, Redriven};
+pub use run::{Author, CheckpointSave, Claim, Claimed, Enqueued, Head, Row, Settled, Standing};
+pub use upkeep::{Promoted, Retention, Sweep, Swept};
 
 type Result<T, E = StoreError> = std::result::Result<T, E>;
 
@@ -136,9 +147,17 @@ pub trait Store: Send + Sync + fmt::Debug + 'static {
     /// next sweep. Partial: at most `limit` jobs.
     async fn sweep(&self, sweep: &Sweep) -> Result<Swept>;
 
+    /// Gives a worker a [`Duty`], unless another one has it whose lease is open and who does not
+    /// leave; answers whether the worker has it now. A worker that was taken back, closed, leaves or
+    /// is unknown never has one.
+    async fn take_duty(&self, duty: Duty, worker: WorkerId) -> Result<bool>;
+
+    /// Gives back a duty that a worker has; one of another worker stays.
+    async fn give_back_duty(&self, duty: Duty, worker: WorkerId) -> Result<()>;
+
     /// Deletes finished jobs that ended longer ago than their retention, and all that belongs to
     /// them, oldest first, at most `limit`; answers how many. Where nothing old is left, forgets
-    /// workers that ended longer ago than [`WORKERS_KEPT`] and hold nothing.
+    /// workers that ended longer ago than [`WORKERS_KEPT`] and hold neither a run nor a duty.
     async fn prune(&self, retention: Retention, limit: u32) -> Result<u32>;
 
     /// What outside the store has slowed it down for longer than `lasting`, in words for an
@@ -172,7 +191,8 @@ pub trait Heartbeat: Send + fmt::Debug {
     /// gives nothing back.
     ///
     /// Runs that the worker abandons stay claimed, and keep its lease open for a while; see
-    /// [`Leaving`]. It claims nothing more all the same.
+    /// [`Leaving`]. It claims nothing more all the same. Its report is kept with it, what this call
+    /// gives back added to the interrupted.
     async fn close(
         &mut self,
         worker: WorkerId,
@@ -212,6 +232,11 @@ pub trait Inspect: Send + Sync {
 
     /// The queues that are paused.
     async fn paused(&self) -> Result<Vec<Paused>>;
+
+    /// What became of the workers of each build, newest build first: the workers added up.
+    async fn deploys(&self) -> Result<Vec<Deploy>> {
+        Ok(Deploy::of(&self.workers().await?))
+    }
 }
 
 /// What people and tools may change. Nothing here claims, settles or decodes.
@@ -262,349 +287,4 @@ pub trait Transaction: Send {
 
     /// Undoes them.
     async fn rollback(self: Box<Self>) -> Result<()>;
-}
-
-/// What became of a job that was to be stored.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Enqueued {
-    /// It was stored.
-    Added(JobId),
-    /// A waiting job with its kind and unique key was there; nothing was stored.
-    AlreadyThere(JobId),
-}
-
-impl Enqueued {
-    /// The job that will run: the new one or the one that was there.
-    pub const fn id(self) -> JobId {
-        match self {
-            Self::Added(id) | Self::AlreadyThere(id) => id,
-        }
-    }
-}
-
-/// A worker that asks for a lease.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NewWorker {
-    /// Its name, for people.
-    pub name: WorkerName,
-    /// The build it runs.
-    pub build: BuildId,
-    /// What its build reads, handles and produces, as JSON text.
-    pub manifest: String,
-    /// The length of its lease.
-    pub lease: Lease,
-}
-
-/// What a worker is doing, for people.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Phase {
-    /// Claims and runs.
-    Working,
-    /// Claims nothing more; its handlers finish.
-    Quiet,
-    /// Its handlers are asked to return.
-    Interrupting,
-    /// What is left is given back.
-    Releasing,
-    /// Over.
-    Done,
-}
-
-impl Phase {
-    /// All phases, in their order.
-    pub const ALL: [Self; 5] =
-        [Self::Working, Self::Quiet, Self::Interrupting, Self::Releasing, Self::Done];
-
-    /// The phase's stable name, as stored and shown.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Working => "working",
-            Self::Quiet => "quiet",
-            Self::Interrupting => "interrupting",
-            Self::Releasing => "releasing",
-            Self::Done => "done",
-        }
-    }
-
-    /// The phase of a stored name; `None` when no phase has that name.
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|phase| phase.as_str() == name)
-    }
-}
-
-/// What a worker that leaves abandons: by default nothing.
-///
-/// Nobody may start beside a handler that still works, so abandoned runs stay claimed until the
-/// process is gone. The lease is shortened to that; the sweep that ends it settles them as given up
-/// and not as crashed, since the worker told.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Leaving {
-    /// The runs whose handlers have not ended.
-    pub abandoned: Vec<Fence>,
-    /// How long until the process is gone, and those handlers with it.
-    pub gone_in: Duration,
-}
-
-/// The answer to a renewal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Renewed {
-    /// The lease runs for its whole length from now.
-    Renewed,
-    /// Others held the store's write lock all the time: nobody could renew a lease or take one back,
-    /// so it counts as renewed.
-    Undecided,
-    /// The worker was taken back, closed, or is unknown: it must register anew.
-    Ended,
-}
-
-/// A run that the store says a worker holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Held {
-    /// The run.
-    pub fence: Fence,
-    /// Whether someone asked to cancel it.
-    pub is_cancel_requested: bool,
-}
-
-/// What to claim.
-#[derive(Debug, Clone, Copy)]
-pub struct Claim<'a> {
-    /// Under whose lease.
-    pub worker: WorkerId,
-    /// From which routes.
-    pub heads: &'a [Head],
-    /// At most this many jobs in all.
-    pub limit: u32,
-}
-
-/// Where to claim from one route of one queue.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Head {
-    /// The queue.
-    pub queue: QueueName,
-    /// The route.
-    pub route: Route,
-    /// Start behind this place, where an earlier claim ended; `None`: from the first.
-    pub after: Option<Place>,
-    /// At most this many jobs.
-    pub limit: u32,
-}
-
-/// The answer to a claim.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Claimed {
-    /// These jobs, in order of place.
-    Jobs(Vec<ClaimedJob>),
-    /// Nothing: the worker was taken back, closed, or is unknown.
-    WorkerEnded,
-}
-
-/// Who writes, for the history.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Author {
-    /// The worker; `None` for a person or a tool.
-    pub worker: Option<WorkerId>,
-    /// The build.
-    pub build: BuildId,
-}
-
-/// The answer to a settlement.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Settled {
-    /// Written; the job is now in this state.
-    Applied(State),
-    /// The fence did not hold: another has the job, or it has ended. Nothing was written.
-    LeaseLost,
-    /// Another transaction holds the job's row. Nothing was written; settle it again later.
-    Locked,
-}
-
-/// A checkpoint to be saved.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CheckpointSave {
-    /// The run that saves it.
-    pub fence: Fence,
-    /// The version of its shape.
-    pub version: Version,
-    /// The oldest reader that its writer vouches for.
-    pub min_reader: MinReader,
-    /// Its JSON text.
-    pub text: String,
-    /// Whether the job's failures stay counted although it got on.
-    pub keeps_failures: bool,
-}
-
-/// Whether a run may go on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Standing {
-    /// It holds its claim; what it asked to write is written.
-    Held,
-    /// It holds its claim and what it asked to write is written, but someone asked to cancel it.
-    CancelRequested,
-    /// The fence did not hold. Nothing was written.
-    Lost,
-}
-
-/// What the row says of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Row {
-    /// Still running under this claim: no settlement of it was applied. Its counters as stored.
-    Running(Counters),
-    /// Not running any more, under this claim's number: its settlement was applied.
-    Settled(State),
-    /// Under a higher number: it was taken from this run.
-    Taken(ClaimNumber),
-    /// No such job, or one that never had this claim.
-    Missing,
-    /// Another transaction holds the job's row for longer than a read waits; ask again later.
-    Locked,
-}
-
-/// What a promotion did.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Promoted {
-    /// How many jobs became ready.
-    pub count: u32,
-    /// How long until the next scheduled job is due; zero when one is due already, `None` when none
-    /// is scheduled.
-    pub next_in: Option<Duration>,
-}
-
-/// What to sweep.
-#[derive(Debug, Clone)]
-pub struct Sweep {
-    /// Who sweeps.
-    pub by: Author,
-    /// Take only leases that ended at least this long ago.
-    pub grace: Duration,
-    /// At most this many jobs.
-    pub limit: u32,
-    /// A drawn number that spreads the waits.
-    pub draw: u64,
-}
-
-/// What a sweep did.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Swept {
-    /// The workers whose leases it ended.
-    pub workers: Vec<WorkerId>,
-    /// The jobs it took back, with the state that each got.
-    pub jobs: Vec<(JobId, State)>,
-}
-
-/// How long finished jobs are kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Retention {
-    /// Succeeded jobs. Default: 24 h.
-    pub succeeded: Duration,
-    /// Cancelled jobs. Default: 7 days.
-    pub cancelled: Duration,
-    /// Dead letters. Default: 30 days.
-    pub dead: Duration,
-}
-
-impl Default for Retention {
-    fn default() -> Self {
-        const DAY: Duration = Duration::from_hours(24);
-        Self { succeeded: DAY, cancelled: DAY * 7, dead: DAY * 30 }
-    }
-}
-
-/// Which jobs to list.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Filter {
-    /// Only of this state.
-    pub state: Option<State>,
-    /// Only of this queue.
-    pub queue: Option<String>,
-    /// Only of this kind.
-    pub kind: Option<String>,
-    /// Only after this id.
-    pub after: Option<JobId>,
-}
-
-/// How many jobs share a queue, a kind, a version and a state.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Count {
-    /// The queue.
-    pub queue: String,
-    /// The stored kind.
-    pub kind: String,
-    /// The stored version.
-    pub version: String,
-    /// The state.
-    pub state: State,
-    /// How many.
-    pub jobs: u64,
-}
-
-/// A worker as the store knows it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WorkerRecord {
-    /// Its number.
-    pub id: WorkerId,
-    /// Its name.
-    pub name: String,
-    /// Its build.
-    pub build: String,
-    /// What it published about its build.
-    pub manifest: String,
-    /// What it says it is doing.
-    pub phase: Phase,
-    /// When it registered.
-    pub started_at: Timestamp,
-    /// When it was closed or taken back; `None` while its lease is open.
-    pub ended_at: Option<Timestamp>,
-    /// Whether its lease was ended by a sweep rather than by itself.
-    pub is_taken_back: bool,
-    /// How many runs it holds.
-    pub held: u64,
-}
-
-/// A paused queue.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Paused {
-    /// The queue.
-    pub queue: String,
-    /// Who paused it.
-    pub by: String,
-    /// Why.
-    pub reason: String,
-    /// When.
-    pub at: Timestamp,
-}
-
-/// What became of a request to cancel.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Cancelled {
-    /// It was waiting and is cancelled.
-    Cancelled,
-    /// It is running; its worker will hear of it.
-    Requested,
-    /// It had ended already, in this state.
-    Finished(State),
-    /// There is no such job.
-    Missing,
-}
-
-/// What a redrive keeps.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Redrive {
-    /// Keep the counters; otherwise all of them start from zero.
-    pub keeps_counters: bool,
-    /// Forget the checkpoint and its number; otherwise the job resumes from it.
-    pub forgets_checkpoint: bool,
-}
-
-/// What became of a redrive.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Redriven {
-    /// It is ready again.
-    Ready,
-    /// A waiting job with its kind and unique key stands for it; it stays as it was.
-    TwinWaits(JobId),
-    /// It is in this state and can't be redriven.
-    Not(State),
-    /// There is no such job.
-    Missing,
 }

@@ -129,12 +129,12 @@ struct Timed {
 
 /// Saves checkpoints as the clock moves, and notes how many the store then has.
 #[derive(Debug, Serialize, Deserialize, Job)]
-#[job(kind = "test.timed", version = "1.0.0", checkpoint = At, checkpoint_every = "5s")]
+#[job(kind = "test.timed", version = "1.0.0", checkpoint = At, checkpoint_every = "50ms")]
 struct InTime {}
 
 async fn save_in_time(_: InTime, cx: JobContext<Timed, At>) -> Result<(), JobError> {
-    for (at, seconds) in (1..).zip([1, 1, 3, 1, 4, 1, 0]) {
-        cx.state.clock.advance(SECOND * seconds);
+    for (at, steps) in (1..).zip([1, 1, 3, 1, 4, 1, 0]) {
+        cx.state.clock.advance(Duration::from_millis(10) * steps);
         cx.checkpoint(&At(at)).await?;
         let number = saved(&cx.jobs().job(cx.id()).await?.unwrap()).1;
         cx.state.seen.lock().unwrap().push(number);
@@ -157,8 +157,7 @@ async fn a_checkpoint_is_written_when_its_time_has_come_and_when_the_handler_is_
     let jobs = fresh("memory:", builder).await;
     let timed = Timed { clock, cancel: Arc::default(), seen: Arc::default() };
     let handlers = Registry::new().handle(save_in_time).build().unwrap();
-    let worker = worker(&jobs, handlers, timed.clone()).lease(Duration::from_mins(1));
-    let running = Running::start(worker);
+    let running = Running::start(worker(&jobs, handlers, timed.clone()));
     let id = jobs.enqueue(InTime {}).await.unwrap().id();
     assert_eq!(ended(&jobs, id).await.state, State::Cancelled);
     assert!(timed.cancel.load(Ordering::SeqCst), "a checkpoint that is put off asks no store");
