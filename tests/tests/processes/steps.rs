@@ -179,6 +179,12 @@ async fn stop_after_stop(store: MakeSetup) {
     let (mut stops, mut stopped) = (0, Vec::new());
     let mut process = setup.start("worker-0");
     while !jobs.job(id).await.unwrap().unwrap().state.is_finished() {
+        // One that has registered hears a signal.
+        let name = format!("worker-{stops}");
+        let has_registered = async || {
+            jobs.inspect().workers().await.unwrap().iter().any(|worker| worker.name == name)
+        };
+        until("the process works", SOON, has_registered).await;
         tokio::time::sleep(every).await;
         stops += 1;
         assert!(stops < 300, "not done after {stops} stops");
@@ -186,8 +192,9 @@ async fn stop_after_stop(store: MakeSetup) {
         let next = setup.start(&format!("worker-{stops}"));
         stopped.push(std::mem::replace(&mut process, next));
     }
-    process.signal(Signal::TERM);
-    for process in stopped.into_iter().chain([process]) {
+    // It may not hear a signal yet.
+    process.kill();
+    for process in stopped {
         let log = process.log();
         assert!(process.wait().success(), "{log}");
     }
