@@ -30,6 +30,7 @@ CREATE TABLE {schema}.job (
         END
     ) STORED,
     events BIGINT NOT NULL DEFAULT 0,
+    -- 0: none is saved. Not their number, which stands beside them.
     checkpoints BIGINT NOT NULL DEFAULT 0,
     failures INTEGER NOT NULL DEFAULT 0,
     interruptions INTEGER NOT NULL DEFAULT 0,

@@ -41,6 +41,7 @@ CREATE TABLE jobs_job (
     error_text TEXT,
     build TEXT,
     events INTEGER NOT NULL DEFAULT 0,
+    -- 0: none is saved. Not their number, which stands beside them.
     checkpoints INTEGER NOT NULL DEFAULT 0,
     enqueued_at_us INTEGER NOT NULL
         DEFAULT (CAST((julianday('now') - 2440587.5) * 86400000000 AS INTEGER)),
