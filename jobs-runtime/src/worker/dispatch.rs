@@ -42,8 +42,8 @@ where
         Err(ending) => ending,
         Ok(judged) => run(&shared, &job, &judged, &entry).await,
     };
-    flush(&shared, &entry).await;
     drop(slot);
+    flush(&shared, &entry).await;
     let ended = Ended::of_run(&job, ending, &entry.signals);
     // The settler outlives every dispatch; without it the process is going down, and the claim is
     // given back by the close or the sweep.

@@ -1,7 +1,8 @@
 //! The last checkpoint of a run, where its handler had put it off.
 //!
-//! Written before the run is settled, since after that its fence no longer holds; beside the other
-//! runs, so that a row that someone holds keeps none of them waiting.
+//! Written when the handler has ended and freed its slot, and before the run is settled, since after
+//! that its fence no longer holds; beside the other runs, so that a row that someone holds keeps none
+//! of them waiting. A worker that is over leaves it: the next run resumes from the one before.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,10 +25,12 @@ pub(super) async fn flush<S>(shared: &Arc<Shared<S>>, entry: &Entry) {
     entry.signals.note_write(Wrote::Checkpoint);
     let mut wait = FIRST_PAUSE;
     while entry.signals.reason() != Some(Reason::Lease) {
-        // Whether the fence held is told by the settlement.
-        let Err(error) = shared.store().checkpoint(std::slice::from_ref(&save)).await else {
-            return;
+        let saved = tokio::select! {
+            saved = shared.store().checkpoint(std::slice::from_ref(&save)) => saved,
+            () = shared.over.cancelled() => return,
         };
+        // Whether the fence held is told by the settlement.
+        let Err(error) = saved else { return };
         let (job, kind) = (save.fence.job.0, &*entry.kind);
         let chain = jobs_core::chain(&error);
         if !error.is_transient() {

@@ -59,7 +59,8 @@ async fn write<S>(shared: &Shared<S>, runs: &[(Fence, Arc<RunSignals>)]) {
         } else {
             signals.kept().progress().is_some()
         };
-        if is_left {
+        // What is told after its run is written by nobody.
+        if is_left && shared.ledger.holds(note.fence) {
             shared.board.put(note.fence, signals);
         }
     }
