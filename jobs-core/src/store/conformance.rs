@@ -203,6 +203,7 @@ checks! { $
         the_next_run_resumes_from_the_checkpoint
         every_move_gets_the_next_number
         a_move_resets_failures_interruptions_and_crashes
+        every_later_move_resets_what_went_wrong_in_between
         a_strict_move_keeps_the_failures
         a_checkpoint_that_did_not_move_resets_nothing
         a_checkpoint_outlives_crash_close_and_death

@@ -1,12 +1,12 @@
 //! A cursor that moves on batch by batch, whatever ends its runs (field case B34).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use jobs_runtime::State;
 use jobs_runtime::prelude::*;
+use jobs_runtime::{JobRecord, State};
 use serde::{Deserialize, Serialize};
 use sqlx::Sqlite;
 use tokio::sync::Notify;
@@ -106,12 +106,14 @@ impl Handler<App> for Rows {
 
 /// Runs the job to its end, by a second worker where the first is told to stop. It has a queue of its
 /// own, so that no worker takes the job of another position.
-async fn run(jobs: &Jobs, app: &App, job: Rows) {
+async fn run(jobs: &Jobs, app: &App, job: Rows) -> JobRecord {
     let Rows { how, stands_before, .. } = job;
     let queue = format!("{how:?} before {stands_before}");
     let start = || {
         let handlers = Registry::new().job::<Rows>().build().unwrap();
         let worker = worker(jobs, handlers, app.clone()).queue(&queue);
+        // So many at once may stand still for a while.
+        let worker = worker.lease(Duration::from_secs(30));
         Running::start(worker.grace_period(Duration::from_secs(1)))
     };
     let mut running = start();
@@ -124,8 +126,10 @@ async fn run(jobs: &Jobs, app: &App, job: Rows) {
     let record = ended(jobs, id).await;
     running.stop().await;
     // Who hears of a stop within the last batch ends with it.
-    let runs = if how == How::Hears && stands_before == ROWS { 1 } else { 2 };
-    assert_eq!((record.state, record.claim.0), (State::Succeeded, runs), "{queue}");
+    let is_interrupted = how != How::Hears || stands_before != ROWS;
+    assert_eq!(record.state, State::Succeeded, "{queue}");
+    assert_eq!(record.claim.0 > 1, is_interrupted, "{queue}");
+    record
 }
 
 const HOWS: [How; 4] = [How::Hears, How::IsDeaf, How::Fails, How::Panics];
@@ -141,18 +145,16 @@ async fn an_interruption_at_any_row_repeats_one_batch_at_most_and_skips_none() {
 
 async fn one_position(jobs: &Jobs, how: How, stands_before: i64) {
     let app = App::default();
-    run(jobs, &app, Rows { stands_before, how, is_in_transactions: false }).await;
+    let record = run(jobs, &app, Rows { stands_before, how, is_in_transactions: false }).await;
     let mut times = BTreeMap::new();
     for row in app.processed.lock().unwrap().iter() {
         *times.entry(*row).or_insert(0) += 1;
     }
     assert!(times.keys().copied().eq(1..=ROWS), "{how:?} before {stands_before}: {times:?}");
-    let repeated: Vec<i64> = times.iter().filter(|(_, n)| **n > 1).map(|(row, _)| *row).collect();
-    let is_one_batch = match (repeated.first(), repeated.last()) {
-        (Some(first), Some(last)) => (first - 1) / 3 == (last - 1) / 3,
-        _ => true,
-    };
-    assert!(is_one_batch, "{how:?} before {stands_before}: {times:?}");
+    let repeated = times.iter().filter(|(_, times)| **times > 1).map(|(row, _)| (row - 1) / 3);
+    let batches: BTreeSet<i64> = repeated.collect();
+    let most = usize::try_from(record.claim.0 - 1).unwrap();
+    assert!(batches.len() <= most, "{how:?} before {stands_before}: {times:?}");
 }
 
 #[tokio::test]

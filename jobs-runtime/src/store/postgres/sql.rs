@@ -59,8 +59,8 @@ macro_rules! statements {
 
 statements! {
     kept {
-        checkpoint, claim, claim_head, claimed_checkpoints, done, enqueue, enqueue_twins,
-        enqueue_unique, held, meta, note_progress, notify, promote, record_events, renew, reread,
+        checkpoint, checkpoint_one, claim, claim_head, claimed_checkpoints, done, enqueue,
+        enqueue_twins, enqueue_unique, held, meta, note_progress, notify, promote, record_events, renew, reread,
         routes, same_store, settle_done, settle_read, standing, take_duty, worker_open,
     }
     fresh {

@@ -17,6 +17,7 @@ statements! {
     ABANDON = "abandon";
     CANCEL_WAITING = "cancel_waiting";
     CHECKPOINT_MOVED = "checkpoint_moved";
+    CHECKPOINT_ONE = "checkpoint_one";
     CHECKPOINT_SAVE = "checkpoint_save";
     CLAIM = "claim";
     CLAIM_HEAD = "claim_head";
