@@ -45,7 +45,7 @@ pub use name::{
     MAX_UNIQUE_KEY_BYTES, QueueName, UniqueKey, WorkerName, is_kind,
 };
 pub use outcome::{
-    Ending, Failure, Interruption, MAX_CLASS_BYTES, MAX_ERROR_BYTES, Retry, storable,
+    Company, Ending, Failure, Interruption, MAX_CLASS_BYTES, MAX_ERROR_BYTES, Retry, storable,
 };
 pub use random::{Random, SeededRandom, below, jittered};
 pub use record::{
@@ -53,7 +53,7 @@ pub use record::{
     Place, Priority, RefusedBy, StoredCheckpoint,
 };
 pub use retry::Ladder;
-pub use route::{Route, RouteVerdict};
+pub use route::{Route, RouteVerdict, SUSPECT_CRASHES};
 pub use state::State;
 pub use transition::{
     Due, ErrorNote, MAX_CRASHES, NOT_PROGRESSING, RELEASE_DELAY, Run, Settlement, transition,

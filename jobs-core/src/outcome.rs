@@ -40,7 +40,16 @@ pub enum Ending {
     /// Claimed, but never started: given back, counting nothing.
     Unstarted,
     /// The lease expired with no word from the worker.
-    Crashed,
+    Crashed(Company),
+}
+
+/// Who else ran on a worker that died.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Company {
+    /// Nobody: the run itself may well be what its worker died of.
+    Alone,
+    /// Others, or nobody knows: any of them may be.
+    Others,
 }
 
 /// A failure of the handler.

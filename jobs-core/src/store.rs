@@ -128,7 +128,9 @@ pub trait Store: Send + Sync + fmt::Debug + 'static {
 
     /// Takes back what ended workers hold: ends the leases that have expired, and settles as
     /// crashed every run whose worker was taken back, closed, or is unknown, by the rules of
-    /// [`settle`](Self::settle). A run that its worker abandoned when it left is settled as given up.
+    /// [`settle`](Self::settle): as [`Alone`](crate::Company::Alone) where its worker held no other
+    /// run when its lease was ended. A run that its worker abandoned when it left is settled as given
+    /// up.
     ///
     /// Each worker is taken back in one transaction with its runs; locked rows are left for the
     /// next sweep. Partial: at most `limit` jobs.

@@ -17,6 +17,7 @@ mod manifest;
 mod routes;
 mod settle;
 mod shared;
+mod suspects;
 mod upkeep;
 mod wake;
 

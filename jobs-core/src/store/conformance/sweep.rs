@@ -184,6 +184,29 @@ pub(super) async fn crashes_in_a_row_back_off_and_end_dead(subject: &dyn Subject
     assert!(record.finished_at.is_some());
 }
 
+pub(super) async fn only_a_crash_alone_is_deadly(subject: &dyn Subject) {
+    let scene = Scene::open(subject).await;
+    let suspect = scene.suspect(&job("a")).await;
+    scene.add(&job("b")).await;
+    let runs = scene.claim(ALL).await;
+    assert_eq!(runs.len(), 2);
+    // Taken back in parts: what was left of its worker's runs in between counts for nothing.
+    scene.sweep().await;
+    subject.advance(Lease::default().length() + SECOND).await;
+    let mut swept = subject.store().sweep(&sweep(Duration::ZERO, 1)).await.unwrap().jobs;
+    swept.extend(scene.sweep().await.jobs);
+    assert_eq!(swept.len(), 2);
+    let record = scene.record(suspect).await;
+    assert_eq!((record.state, record.counters.crashes), (State::Scheduled, MAX_CRASHES));
+    let alone = scene.another().await;
+    subject.operate().run_now(&[suspect]).await.unwrap();
+    let run = alone.claim_from(&alone.heads_of_suspects().await, ALL).await;
+    assert_eq!(ids(&run), [suspect]);
+    assert_eq!(alone.expire().await.jobs, [(suspect, State::Dead)]);
+    let record = scene.record(suspect).await;
+    assert_eq!(record.error_class.as_deref(), Some("crash_loop"));
+}
+
 pub(super) async fn a_sweep_judges_by_the_counters_and_the_budget_on_the_row(
     subject: &dyn Subject,
 ) {

@@ -11,7 +11,7 @@ use super::claim::size;
 use super::tables::{Tables, Worker, fence};
 use crate::clock::Timestamp;
 use crate::id::{Fence, JobId, WorkerId};
-use crate::outcome::{Ending, Interruption};
+use crate::outcome::{Company, Ending, Interruption};
 use crate::record::JobRecord;
 use crate::state::State;
 
@@ -84,7 +84,7 @@ impl Tables {
             let ending = if self.abandoned.remove(&fence(&self.jobs[&id])) {
                 Ending::Interrupted(Interruption::GivenUp)
             } else {
-                Ending::Crashed
+                Ending::Crashed(self.company(id))
             };
             (id, self.take_back(at.now, &sweep.by, id, &ending, sweep.draw))
         };
@@ -121,6 +121,15 @@ impl Tables {
             run.job
         };
         held.into_iter().map(give_back).collect()
+    }
+
+    /// Who else ran on the worker of a lost run when its lease was ended.
+    fn company(&self, job: JobId) -> Company {
+        let worker = self.jobs[&job].worker.and_then(|worker| self.workers.get(&worker));
+        match worker.map(|worker| worker.record.reclaimed) {
+            Some(1) => Company::Alone,
+            Some(_) | None => Company::Others,
+        }
     }
 
     pub(super) fn take_duty(&mut self, duty: Duty, worker: WorkerId) -> bool {

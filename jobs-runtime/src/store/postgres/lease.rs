@@ -11,8 +11,8 @@ use jobs_core::store::{
     Author, Drained, Duty, Heartbeat, Held, Leaving, NewWorker, Phase, Renewed, Sweep, Swept,
 };
 use jobs_core::{
-    Ending, Interruption, JobId, Ladder, Random, Run, SeededRandom, Settlement, StoreError,
-    StoreErrorKind, WorkerId, micros, transition,
+    Company, Ending, Interruption, JobId, Ladder, Random, Run, SeededRandom, Settlement,
+    StoreError, StoreErrorKind, WorkerId, micros, transition,
 };
 use sqlx::Row as _;
 use sqlx::postgres::PgRow;
@@ -63,11 +63,11 @@ impl PostgresStore {
             lane.fetch(self.statements().reclaim().bind(ended)).await?;
         }
         let lost = lane.fetch(self.statements().lost_runs().bind(i64::from(sweep.limit))).await?;
-        let (told, untold) = by_word(lost)?;
-        let given_up = Taken { by: &sweep.by, ending: GIVEN_UP, draw: sweep.draw };
-        let crashed = Taken { by: &sweep.by, ending: Ending::Crashed, draw: sweep.draw };
-        let mut jobs = given_up.back(&mut lane, self.statements(), &told).await?;
-        jobs.extend(crashed.back(&mut lane, self.statements(), &untold).await?);
+        let mut jobs = Vec::new();
+        for (ending, runs) in by_ending(lost)? {
+            let taken = Taken { by: &sweep.by, ending, draw: sweep.draw };
+            jobs.extend(taken.back(&mut lane, self.statements(), &runs).await?);
+        }
         jobs.sort_unstable();
         lane.commit().await?;
         self.ring_if(!jobs.is_empty());
@@ -89,13 +89,19 @@ impl PostgresStore {
 
 const GIVEN_UP: Ending = Ending::Interrupted(Interruption::GivenUp);
 
-/// Parts lost runs by whether their worker told, when it left, that it abandoned them.
-fn by_word(lost: Vec<PgRow>) -> Attempt<(Vec<PgRow>, Vec<PgRow>)> {
-    let (mut told, mut untold) = (Vec::new(), Vec::new());
+/// Parts lost runs by how they ended: their worker told, when it left, that it abandoned them, or it
+/// died, with nobody else or with others.
+fn by_ending(lost: Vec<PgRow>) -> Attempt<[(Ending, Vec<PgRow>); 3]> {
+    let (mut given_up, mut alone, mut others) = (Vec::new(), Vec::new(), Vec::new());
     for row in lost {
-        if row.try_get("is_abandoned")? { told.push(row) } else { untold.push(row) }
+        match (row.try_get("is_abandoned")?, row.try_get("was_alone")?) {
+            (true, true | false) => given_up.push(row),
+            (false, true) => alone.push(row),
+            (false, false) => others.push(row),
+        }
     }
-    Ok((told, untold))
+    let crashed = Ending::Crashed;
+    Ok([(GIVEN_UP, given_up), (crashed(Company::Alone), alone), (crashed(Company::Others), others)])
 }
 
 /// A worker's leave.

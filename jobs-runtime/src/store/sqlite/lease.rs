@@ -21,8 +21,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use jobs_core::store::{Author, Drained, Duty, Leaving, NewWorker, Settled, Sweep, Swept};
 use jobs_core::{
-    Clock, Ending, Fence, Interruption, JobId, Ladder, Random, Run, SeededRandom, Timestamp,
-    WorkerId, micros, transition,
+    Clock, Company, Ending, Fence, Interruption, JobId, Ladder, Random, Run, SeededRandom,
+    Timestamp, WorkerId, micros, transition,
 };
 use sqlx::query::Query;
 use sqlx::sqlite::{SqliteArguments, SqliteRow};
@@ -246,11 +246,8 @@ impl Write for TakeBack {
         }
         let lost = sqlx::query(sql::LOST_RUNS).bind(self.sweep.limit).fetch_all(&mut *tx);
         let lost = lost.await.during(DOING)?;
-        let is_abandoned = |row: &SqliteRow| row.try_get("is_abandoned");
-        let told = lost.iter().map(is_abandoned).collect::<Result<Vec<bool>, _>>().during(DOING)?;
-        let ending = |at: usize| {
-            if told[at] { Ending::Interrupted(Interruption::GivenUp) } else { Ending::Crashed }
-        };
+        let endings = lost.iter().map(ending).collect::<Result<Vec<Ending>, _>>().during(DOING)?;
+        let ending = |at: usize| endings[at].clone();
         let Sweep { by, draw, limit, .. } = &self.sweep;
         let jobs = give_back(tx, now, by, &lost, ending, *draw).await?;
         let ids: Vec<i64> = jobs.iter().map(|(id, _)| id.0).collect();
@@ -342,6 +339,15 @@ impl Write for Close {
             self.observer.renewals.forget(self.worker);
         }
     }
+}
+
+/// How a lost run ended.
+fn ending(row: &SqliteRow) -> Result<Ending, sqlx::Error> {
+    Ok(match (row.try_get("is_abandoned")?, row.try_get("was_alone")?) {
+        (true, true | false) => Ending::Interrupted(Interruption::GivenUp),
+        (false, true) => Ending::Crashed(Company::Alone),
+        (false, false) => Ending::Crashed(Company::Others),
+    })
 }
 
 impl Close {
