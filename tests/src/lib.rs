@@ -42,6 +42,11 @@ pub enum Staying {
     Blocking,
 }
 
+/// A job that kills its process.
+#[derive(Debug, Serialize, Deserialize, Job)]
+#[job(kind = "test.die", version = "1.0.0")]
+pub struct Die {}
+
 /// A job that holds its thread for a while, without yielding.
 #[derive(Debug, Serialize, Deserialize, Job)]
 #[job(kind = "test.spin", version = "1.0.0")]

@@ -42,7 +42,7 @@ impl Stop {
 
 /// Waits for the stop and drives the drain to its end.
 pub(super) async fn drain<S>(shared: &Shared<S>, mut stop: Stop) -> DrainReport {
-    let split = Split::of(shared.settings.grace_period);
+    let split = Split::of(shared.settings.drain);
     let mut drain = Drain::new(split);
     let mut stopped: Option<Stopped> = None;
     let mut wake_at = Duration::MAX;
@@ -109,7 +109,9 @@ impl Stopped {
 }
 
 fn enter<S>(shared: &Shared<S>, phase: Phase) {
-    tracing::info!(phase = phase.as_str(), held = shared.ledger.held(), "drain");
+    let held = shared.ledger.held();
+    tracing::info!(phase = phase.as_str(), held, "drain");
+    shared.notifier.entered(phase, held);
     shared.tenancy.enter(phase);
 }
 

@@ -176,9 +176,11 @@ async fn bounded<T>(
 /// Looks, without asking the store, how near the lease's end is and whether a handler blocks.
 async fn watch_loop<S>(shared: &Shared<S>) {
     let every = (shared.tenancy.lease().length() / 30).min(Duration::from_secs(1));
+    let every = every.min(shared.notifier.interval());
     let mut named: Vec<JobId> = Vec::new();
     while timeout(every, shared.over.cancelled()).await.is_err() {
         let now = shared.elapsed();
+        shared.notifier.lives(now);
         if let Some(worker) = shared.worker() {
             match shared.tenancy.margin(now) {
                 Margin::Safe => {}

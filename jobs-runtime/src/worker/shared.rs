@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::lease::{Tenancy, Tenure};
 use super::ledger::Ledger;
 use super::settle::Ended;
+use super::systemd::Notifier;
 use crate::client::Jobs;
 use crate::registry::Handlers;
 
@@ -23,7 +24,8 @@ pub(crate) struct Settings {
     pub(crate) concurrency: usize,
     pub(crate) lease: Lease,
     pub(crate) poll_interval: Duration,
-    pub(crate) grace_period: Duration,
+    /// How long a drain may take.
+    pub(crate) drain: Duration,
 }
 
 /// What the loops of one worker share.
@@ -50,6 +52,7 @@ pub(crate) struct Shared<S> {
     pub(crate) scheduled: Notify,
     pub(crate) ended: tokio::sync::mpsc::UnboundedSender<Ended>,
     pub(crate) tally: Tally,
+    pub(super) notifier: Notifier,
 }
 
 /// What happened since the start, for the report.

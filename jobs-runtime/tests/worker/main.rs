@@ -13,5 +13,6 @@ mod refusals;
 mod rows;
 mod shapes;
 mod stops;
+mod suspects;
 mod texts;
 mod waits;

@@ -1,8 +1,8 @@
-//! A worker process for the tests: runs `test.work`, `test.spin` and `test.stay` until it is told
-//! to stop.
+//! A worker process for the tests: runs `test.work`, `test.spin`, `test.stay` and `test.die` until
+//! it is told to stop.
 //!
 //! Set by its environment: `URL` of the store, `LEDGER`, `NAME`, `CONCURRENCY`, `LEASE_MS`,
-//! `GRACE_MS`, `QUEUE`; `THREADS` of its runtime, 0 for one that runs on the main thread alone;
+//! `GRACE_MS`, `QUEUE`, `BUILD`; `THREADS` of its runtime, 0 for one that runs on the main thread alone;
 //! `SCHEMA` on a server; `CLOCK_AHEAD_MS`, by which its clock is wrong, and `CLOCK_STEP_MS`, by which SIGUSR1 steps it.
 
 use std::path::Path;
@@ -12,9 +12,10 @@ use std::time::Duration;
 
 use jobs_runtime::prelude::*;
 use jobs_runtime::{Clock, SystemClock};
+use rustix::process::{Signal, getpid, kill_process};
 use tests::clock::WrongClock;
 use tests::ledger::Ledger;
-use tests::{Spin, Stay, Staying, Work};
+use tests::{Die, Spin, Stay, Staying, Work};
 use tokio::runtime::Builder;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -65,6 +66,12 @@ async fn stay(job: Stay, cx: JobContext<Ledger>) -> Result<(), JobError> {
     Ok(())
 }
 
+async fn die(_: Die, cx: JobContext<Ledger>) -> Result<(), JobError> {
+    cx.state.tell("start", cx.id().0, cx.claim().0, now());
+    kill_process(getpid(), Signal::KILL)?;
+    std::future::pending().await
+}
+
 fn number<T: FromStr>(name: &str, default: T) -> T {
     let given = std::env::var(name).ok();
     given.map_or(default, |text| text.parse().unwrap_or_else(|_| panic!("{name} is no number")))
@@ -87,14 +94,16 @@ async fn run() -> Outcome {
         .init();
     let clock = Arc::new(WrongClock::default());
     clock.step(number("CLOCK_AHEAD_MS", 0));
-    let jobs = Jobs::builder().build_label("worker-process").clock(clock.clone());
+    let jobs = Jobs::builder()
+        .build_label(std::env::var("BUILD").unwrap_or_else(|_| "worker-process".to_owned()))
+        .clock(clock.clone());
     let jobs = match std::env::var("SCHEMA") {
         Ok(schema) => jobs.postgres(move |options| options.schema(schema.clone())),
         Err(_) => jobs,
     };
     let jobs = jobs.open(&std::env::var("URL")?).await?;
     let ledger = Ledger::open(Path::new(&std::env::var("LEDGER")?));
-    let handlers = Registry::new().handle(work).handle(spin).handle(stay).build()?;
+    let handlers = Registry::new().handle(work).handle(spin).handle(stay).handle(die).build()?;
     let queue = std::env::var("QUEUE").unwrap_or_else(|_| "default".to_owned());
     let worker = Worker::new(&jobs, handlers, ledger)
         .queue(queue)

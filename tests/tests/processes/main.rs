@@ -12,7 +12,9 @@ use tests::process::{Process, Setup};
 use tests::{Work, ledger, sized, until};
 
 mod clocks;
+mod crashers;
 mod deaths;
+mod rolling;
 mod silences;
 mod stops;
 
