@@ -49,7 +49,7 @@ pub struct Die {}
 
 /// A job that holds its thread for a while, without yielding.
 #[derive(Debug, Serialize, Deserialize, Job)]
-#[job(kind = "test.spin", version = "1.0.0")]
+#[job(kind = "test.spin", version = "1.0.0", timeout = "90s")]
 pub struct Spin {
     /// For how long.
     pub millis: u64,

@@ -4,6 +4,7 @@
 //! Set by its environment: `URL` of the store, `LEDGER`, `NAME`, `CONCURRENCY`, `LEASE_MS`,
 //! `GRACE_MS`, `QUEUE`, `BUILD`; `THREADS` of its runtime, 0 for one that runs on the main thread alone;
 //! `SCHEMA` on a server; `CLOCK_AHEAD_MS`, by which its clock is wrong, and `CLOCK_STEP_MS`, by which SIGUSR1 steps it.
+//! `GRACE_MS` gives way to `JOBS_GRACE_PERIOD`.
 
 use std::path::Path;
 use std::str::FromStr;
@@ -109,8 +110,11 @@ async fn run() -> Outcome {
         .queue(queue)
         .name(std::env::var("NAME")?)
         .concurrency(number("CONCURRENCY", 10))
-        .lease(Duration::from_millis(number("LEASE_MS", 3_000)))
-        .grace_period(Duration::from_millis(number("GRACE_MS", 10_000)));
+        .lease(Duration::from_millis(number("LEASE_MS", 3_000)));
+    let worker = match std::env::var("JOBS_GRACE_PERIOD") {
+        Ok(_) => worker,
+        Err(_) => worker.grace_period(Duration::from_millis(number("GRACE_MS", 10_000))),
+    };
     let mut steps = signal(SignalKind::user_defined1())?;
     let stepping = async {
         while steps.recv().await.is_some() {

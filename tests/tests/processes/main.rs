@@ -17,6 +17,7 @@ mod deaths;
 mod rolling;
 mod silences;
 mod stops;
+mod supervisors;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_worker-process");
 
