@@ -38,7 +38,7 @@ pub use envelope::{
 };
 pub use error::{StoreError, StoreErrorKind, chain};
 pub use id::{ClaimNumber, Fence, JobId, StoreId, WorkerId};
-pub use job::{Checkpoint, DecodeError, Job, NoCheckpoint, Payload, Policy, Versioned};
+pub use job::{Checkpoint, DecodeError, Job, NoCheckpoint, OnStop, Payload, Policy, Versioned};
 pub use lease::Lease;
 pub use name::{
     BuildId, InvalidName, Kind, MAX_KIND_BYTES, MAX_LABEL_BYTES, MAX_QUEUE_BYTES,

@@ -150,7 +150,7 @@ fn interrupted(run: &Run, interruption: &Interruption, draw: u64) -> Settlement 
         Interruption::Infrastructure(_) => {
             Some(doubling(INFRASTRUCTURE_FIRST, count, INFRASTRUCTURE_CAP))
         }
-        Interruption::Stopped(_) | Interruption::GivenUp => None,
+        Interruption::Stopped(_) | Interruption::GivenUp | Interruption::UndoFailed(_) => None,
     };
     let note = ErrorNote::new(interruption.class(), interruption.text());
     interruption_settled(run, counters, wait, &note.event(EventKind::Interrupted), draw)

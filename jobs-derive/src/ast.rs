@@ -26,6 +26,7 @@ pub(crate) enum Name {
     Priority,
     MaxFailures,
     Timeout,
+    OnStop,
     Checkpoint,
     Crate,
 }
@@ -52,6 +53,7 @@ pub(crate) struct Options {
     pub(crate) priority: Option<Number>,
     pub(crate) max_failures: Option<Number>,
     pub(crate) timeout: Option<LitStr>,
+    pub(crate) on_stop: Option<LitStr>,
     pub(crate) checkpoint: Option<Type>,
     pub(crate) krate: Option<Path>,
     /// Every option that was named, also with a value that could not be read: it isn't missing.
@@ -91,6 +93,8 @@ pub(crate) struct JobRole {
     pub(crate) priority: Option<i16>,
     pub(crate) max_failures: Option<u32>,
     pub(crate) timeout_ms: Option<u64>,
+    /// The variant of `OnStop`.
+    pub(crate) on_stop: Option<&'static str>,
 }
 
 impl Derive {
@@ -133,6 +137,7 @@ impl Name {
         Self::Priority,
         Self::MaxFailures,
         Self::Timeout,
+        Self::OnStop,
         Self::Checkpoint,
         Self::Crate,
     ];
@@ -148,6 +153,7 @@ impl Name {
             Self::Priority => "priority",
             Self::MaxFailures => "max_failures",
             Self::Timeout => "timeout",
+            Self::OnStop => "on_stop",
             Self::Checkpoint => "checkpoint",
             Self::Crate => "crate",
         }
@@ -155,9 +161,12 @@ impl Name {
 
     pub(crate) fn form(self) -> Form {
         match self {
-            Self::Kind | Self::Version | Self::ReadableBy | Self::Queue | Self::Timeout => {
-                Form::Text
-            }
+            Self::Kind
+            | Self::Version
+            | Self::ReadableBy
+            | Self::Queue
+            | Self::Timeout
+            | Self::OnStop => Form::Text,
             Self::Aliases => Form::Texts,
             Self::Priority | Self::MaxFailures => Form::Number,
             Self::Previous | Self::Checkpoint => Form::Type,
@@ -177,6 +186,7 @@ impl Name {
             Self::Priority => "priority = 5",
             Self::MaxFailures => "max_failures = 10",
             Self::Timeout => r#"timeout = "30s""#,
+            Self::OnStop => r#"on_stop = "finish""#,
             Self::Checkpoint => "checkpoint = ExportAt",
             Self::Crate => r#"crate = "company::jobs""#,
         }

@@ -183,8 +183,10 @@ fn policy(job: &JobRole, private: &TokenStream) -> Option<TokenStream> {
     let max_failures = max_failures.map(|limit| quote!(.max_failures(#limit)));
     let timeout = job.timeout_ms.map(Literal::u64_unsuffixed);
     let timeout = timeout.map(|ms| quote!(.timeout(#private::Duration::from_millis(#ms))));
+    let on_stop = job.on_stop.map(|variant| Ident::new(variant, Span::call_site()));
+    let on_stop = on_stop.map(|variant| quote!(.on_stop(#private::OnStop::#variant)));
     let changes: Vec<TokenStream> =
-        [queue, priority, max_failures, timeout].into_iter().flatten().collect();
+        [queue, priority, max_failures, timeout, on_stop].into_iter().flatten().collect();
     if changes.is_empty() {
         return None;
     }

@@ -47,6 +47,7 @@ use errors::Errors;
 /// | `priority` | -100 to 100, higher first | 0 |
 /// | `max_failures` | how many failures make a dead letter, at least 1 | 20: with the default ladder, about a week |
 /// | `timeout` | how long a run may take: a whole number above 0 and a unit, `"500ms"`, `"30s"`, `"5m"` or `"2h"`, at most 365 days | none: a run takes its time |
+/// | `on_stop` | what becomes of a run that a drain meets: `"give_back"`, `"finish"`, `"undo"` or `"at_most_once"`; see `OnStop` | `"give_back"` |
 /// | `checkpoint` | the type that the handler saves, a `Checkpoint` that is as visible as the job | none: it saves nothing |
 /// | `crate` | the path of `jobs-core` or of a re-export, bare or in quotes; bare, it may begin with the `$crate` of a macro; to be written where Cargo.toml holds two versions | found in Cargo.toml, also where it is renamed: `jobs-core`, else `jobs-runtime` |
 ///

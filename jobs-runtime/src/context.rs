@@ -1,5 +1,8 @@
 //! What a handler is given besides its job.
 
+mod past;
+mod spawn;
+
 use std::error::Error as StdError;
 use std::fmt;
 use std::marker::PhantomData;
@@ -11,6 +14,7 @@ use jobs_core::{
     ClaimNumber, Fence, Headers, JobId, NoCheckpoint, StoreErrorKind, Timestamp, Versioned,
 };
 
+pub use self::spawn::Spawned;
 use crate::client::Jobs;
 use crate::error::{Error, ErrorKind};
 use crate::handler::JobError;

@@ -4,6 +4,7 @@
 
 mod erased;
 
+use std::any::TypeId;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::fmt;
@@ -11,7 +12,7 @@ use std::future::Future;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use jobs_core::{Job, Kind, Ladder, Line, Policy, QueueName, Reader};
+use jobs_core::{Job, Kind, Ladder, Line, NoCheckpoint, OnStop, Policy, QueueName, Reader};
 
 use self::erased::{Erased, FunctionHandler, TraitHandler};
 pub(crate) use self::erased::{PrepareError, Prepared, StoredText};
@@ -38,6 +39,8 @@ pub(crate) struct Handled<S> {
     pub(crate) aliases: &'static [&'static str],
     pub(crate) lines: Vec<Line>,
     pub(crate) checkpoint_lines: Vec<Line>,
+    /// Whether its handler can go on from where an earlier run stopped.
+    pub(crate) is_resumable: bool,
     pub(crate) policy: Policy,
     pub(crate) ladder: Ladder,
     pub(crate) type_name: &'static str,
@@ -136,7 +139,7 @@ impl<S: Clone + Send + Sync + 'static> Registry<S> {
     ///
     /// # Errors
     /// [`RegistryError`] lists every kind that two types claim, that is both handled and retired,
-    /// or that is malformed.
+    /// that is malformed, or that must undo and can't.
     pub fn build(self) -> Result<Handlers<S>, RegistryError> {
         let mut problems = Vec::new();
         let mut by_kind = HashMap::new();
@@ -208,6 +211,11 @@ fn check<S>(handled: &Handled<S>, problems: &mut Vec<String>) {
     if let Err(error) = QueueName::new(handled.policy.queue) {
         problems.push(format!("{name}: {error}"));
     }
+    if handled.policy.on_stop == OnStop::Undo && !handled.erased.can_undo() {
+        problems.push(format!(
+            "{name}: `on_stop = \"undo\"` needs `impl Handler` with `on_interrupt`; a function has none"
+        ));
+    }
     if handled.lines.is_empty() || !handled.lines.is_sorted_by(|a, b| a.major < b.major) {
         problems.push(format!("{name}: its lines are not one per major, oldest first"));
     }
@@ -234,6 +242,7 @@ impl<S> Handled<S> {
             aliases: J::ALIASES,
             lines: J::lines(),
             checkpoint_lines: <J::Checkpoint as jobs_core::Versioned>::lines(),
+            is_resumable: TypeId::of::<J::Checkpoint>() != TypeId::of::<NoCheckpoint>(),
             policy: J::POLICY,
             ladder,
             type_name: std::any::type_name::<J>(),

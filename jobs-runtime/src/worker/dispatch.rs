@@ -15,8 +15,8 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use jobs_core::{
-    ClaimedJob, Clock, DecodeError, Ending, Failure, Fence, Interruption, Refusal, Retry, Stamp,
-    Verdict, judge,
+    ClaimedJob, Clock, DecodeError, Ending, Failure, Fence, Interruption, OnStop, Refusal, Retry,
+    Stamp, Verdict, judge,
 };
 use tracing::Instrument;
 
@@ -27,6 +27,9 @@ use crate::context::{Interrupted, Parts};
 use crate::handler::{Cause, JobError, Outcome};
 use crate::registry::{Handled, Next, PrepareError, Prepared, StoredText};
 use crate::run::{Reason, RunInfo, RunSignals};
+
+/// How often an undo looks whether its lease is lost.
+const LEASE_LOOK: Duration = Duration::from_millis(100);
 
 type HandlerResult = Result<Outcome, JobError>;
 
@@ -131,11 +134,14 @@ async fn run<S>(
 where
     S: Clone + Send + Sync + 'static,
 {
-    let prepared = match prepare(job, judged) {
+    let prepared = match prepare(job, judged, Wanted::Run) {
         Ok(prepared) => prepared,
         Err(error) => return unreadable(shared, job, judged.verdict, error),
     };
     let timeout = judged.handled.policy.timeout;
+    if matches!(judged.handled.policy.on_stop, OnStop::Finish | OnStop::AtMostOnce) {
+        entry.signals.let_finish();
+    }
     let info = Arc::new(info(job, judged.handled, timeout));
     let parts =
         Parts { jobs: shared.jobs.clone(), info: info.clone(), signals: entry.signals.clone() };
@@ -148,17 +154,95 @@ where
         signals: &entry.signals,
     };
     let ended = ended_how(handler, timeout, entry).await;
-    let _in_span = span.enter();
-    ending(ended, entry, timeout)
+    entry.signals.end_spawned().await;
+    let ending = span.in_scope(|| ending(ended, entry, timeout));
+    match judged.handled.policy.on_stop {
+        OnStop::Undo => undone(shared, job, judged, entry, ending).instrument(span).await,
+        _ => ending,
+    }
 }
 
-fn prepare<S>(job: &ClaimedJob, judged: &Judged<'_, S>) -> Result<Prepared<S>, Unreadable> {
+/// How a run ended whose kind must undo what an interrupted run left behind: after the undo.
+///
+/// Nothing bounds it but its own time-out and the end of the process: a claim whose undo has not
+/// ended then is abandoned, and comes back when the process is gone. A run that lost its lease is
+/// not undone here: its successor may be at work, and is told.
+async fn undone<S>(
+    shared: &Arc<Shared<S>>,
+    job: &ClaimedJob,
+    judged: &Judged<'_, S>,
+    entry: &Entry,
+    ending: Ending,
+) -> Ending
+where
+    S: Clone + Send + Sync + 'static,
+{
+    match ending {
+        Ending::Interrupted(Interruption::Stopped(_) | Interruption::Infrastructure(_)) => {}
+        other => return other,
+    }
+    let Ok(undo) = prepare(job, judged, Wanted::Undo) else {
+        return undo_failed("the payload does not decode any more".to_owned());
+    };
+    // Signals of its own: it is not asked to stop.
+    let signals = Arc::new(RunSignals::default());
+    let timeout = judged.handled.policy.timeout;
+    let info = Arc::new(info(job, judged.handled, timeout));
+    let parts = Parts { jobs: shared.jobs.clone(), info, signals: signals.clone() };
+    let undo = AssertUnwindSafe(async { undo(shared.state.clone(), parts).await }).catch_unwind();
+    let lost = async {
+        while entry.signals.reason() != Some(Reason::Lease) {
+            tokio::time::sleep(LEASE_LOOK).await;
+        }
+    };
+    let ended = tokio::select! {
+        biased;
+        ended = undo => ended,
+        () = lost => return Ending::Interrupted(Interruption::GivenUp),
+        () = limit(timeout) => Ok(Err(JobError::new("the undo took longer than a run may"))),
+    };
+    signals.end_spawned().await;
+    entry.signals.note_write(signals.wrote());
+    match ended {
+        Ok(Ok(_)) => ending,
+        Ok(Err(error)) => undo_failed(error.to_string()),
+        Err(panic) => undo_failed(panic_text(panic)),
+    }
+}
+
+fn undo_failed(text: String) -> Ending {
+    tracing::error!(error = text, "the undo of an interrupted run failed; the next run is told");
+    Ending::Interrupted(Interruption::UndoFailed(text))
+}
+
+async fn limit(timeout: Option<Duration>) {
+    match timeout {
+        Some(timeout) => tokio::time::sleep(timeout).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// What a stored job is decoded for.
+#[derive(Debug, Clone, Copy)]
+enum Wanted {
+    Run,
+    Undo,
+}
+
+fn prepare<S>(
+    job: &ClaimedJob,
+    judged: &Judged<'_, S>,
+    wanted: Wanted,
+) -> Result<Prepared<S>, Unreadable> {
     let payload = StoredText { major: judged.major, text: &job.payload };
     let checkpoint = job.checkpoint.as_ref().zip(judged.checkpoint_major);
     let checkpoint =
         checkpoint.map(|(stored, major)| StoredText { major, text: stored.text.as_str() });
-    let decoded =
-        catch_unwind(AssertUnwindSafe(|| judged.handled.erased.prepare(payload, checkpoint)));
+    let erased = &judged.handled.erased;
+    let decoded = catch_unwind(AssertUnwindSafe(|| match wanted {
+        Wanted::Run => erased.prepare(payload, checkpoint),
+        Wanted::Undo => erased.prepare_undo(payload, checkpoint),
+    }));
     match decoded {
         Ok(Ok(prepared)) => Ok(prepared),
         Ok(Err(PrepareError::Payload(error))) => Err(Unreadable::payload(&error)),
@@ -284,12 +368,6 @@ where
     F: Future<Output = HandlerResult> + Send,
 {
     let mut handler = Box::pin(AssertUnwindSafe(handler).catch_unwind());
-    let limit = async {
-        match timeout {
-            Some(timeout) => tokio::time::sleep(timeout).await,
-            None => std::future::pending().await,
-        }
-    };
     let ended = tokio::select! {
         biased;
         result = &mut handler => match result {
@@ -297,7 +375,7 @@ where
             Err(panic) => EndedHow::Panicked(panic_text(panic)),
         },
         () = async { entry.signals.aborted().cancelled().await } => EndedHow::Aborted,
-        () = limit => EndedHow::TimedOut(entry.signals.reason()),
+        () = limit(timeout) => EndedHow::TimedOut(entry.signals.reason()),
     };
     if let EndedHow::TimedOut(_) = ended {
         entry.signals.ask(Reason::Timeout);

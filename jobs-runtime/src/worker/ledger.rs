@@ -165,10 +165,12 @@ impl Ledger {
         self.changed.notify_one();
     }
 
-    /// Asks every running handler to return.
+    /// Asks every running handler to return; one that a drain lets finish, only for another reason.
     pub(crate) fn ask_all(&self, reason: Reason) {
         for entry in self.book().entries.values() {
-            entry.signals.ask(reason);
+            if reason != Reason::Drain || !entry.signals.finishes() {
+                entry.signals.ask(reason);
+            }
         }
     }
 

@@ -6,6 +6,7 @@ mod bulk;
 mod drops;
 mod endings;
 mod finishes;
+mod interruptions;
 mod leases;
 mod middleware;
 mod payloads;

@@ -40,15 +40,28 @@ async fn roll(store: MakeSetup) {
     let (wanted, longest) = (sized(80, 5_000), sized(2_000, 5_000));
     let millis = |n: u64| 50 + n * 7_919 % (longest - 50);
     jobs.enqueue_all((0..wanted).map(|n| Work { millis: millis(n) })).await.unwrap();
-    let start = |n: usize, turn: usize| {
-        setup.clone().with("BUILD", &format!("build {}", turn / PROCESSES)).start(&format!("w{n}"))
+    // Up: a process that is asked to stop before it listens just dies.
+    let start = async |turn: usize| {
+        let name = format!("worker {turn}");
+        let build = format!("build {}", turn / PROCESSES);
+        let process = setup.clone().with("BUILD", &build).start(&name);
+        until("the worker is up", Duration::from_secs(20), async || {
+            let workers = jobs.inspect().workers().await.expect("the store answers");
+            workers.iter().any(|worker| worker.name == name)
+        })
+        .await;
+        process
     };
-    let mut processes: Vec<Process> = (0..PROCESSES).map(|n| start(n, 0)).collect();
+    let mut processes = Vec::new();
+    for turn in 0..PROCESSES {
+        processes.push(start(turn).await);
+    }
     let restarts = sized(8, 100);
     for turn in 0..restarts {
         let victim = turn % PROCESSES;
         // The new one is up before the old one goes, as in a rolling deploy.
-        let old = std::mem::replace(&mut processes[victim], start(victim, turn + PROCESSES));
+        let new = start(turn + PROCESSES).await;
+        let old = std::mem::replace(&mut processes[victim], new);
         end(old, turn).await;
         tokio::time::sleep(Duration::from_millis(sized(200, 500))).await;
     }
