@@ -246,6 +246,7 @@ checks! { $
         a_sweep_is_signed_by_its_author
         draws_spread_the_waits_of_a_sweep
         closing_gives_back_as_interruptions
+        what_a_leaving_worker_does_not_know_of_goes_back_as_unstarted
         closing_again_gives_nothing_back
         closing_a_worker_taken_back_gives_nothing_back
         closing_an_unknown_worker_gives_nothing_back

@@ -3,7 +3,7 @@
 //! It runs on the heartbeat's thread, so that handlers which block every other thread can't hold it
 //! up: the worker leaves in time, and says in the store which runs it had to abandon.
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use jobs_core::drain::{Action, Drain, Event, Split};
@@ -128,7 +128,8 @@ async fn close<S>(shared: &Shared<S>, stopped: Stopped, exit: Duration) -> usize
         };
         let left = ends_at.saturating_sub(shared.elapsed());
         let drained = stopped.since(shared, count);
-        let leaving = Leaving { abandoned, gone_in: left, drained };
+        let known = Some(shared.ledger.fences());
+        let leaving = Leaving { abandoned, gone_in: left, known, drained };
         let limit = left.max(Duration::from_millis(100));
         let error = match timeout(limit, leave(shared, worker, &leaving)).await {
             Ok(Ok(())) => {
@@ -153,8 +154,12 @@ async fn leave<S>(
 ) -> Result<(), StoreError> {
     let mut heartbeat = shared.store().heartbeat().await?;
     let gave_back = heartbeat.close(worker, &shared.author(), leaving).await?;
-    let count = u64::try_from(gave_back.len()).unwrap_or(u64::MAX);
-    shared.tally.interrupted.fetch_add(count, Ordering::Relaxed);
+    let known = leaving.known.iter().flatten().filter(|run| gave_back.contains(&run.job)).count();
+    let add = |counter: &AtomicU64, runs: usize| {
+        counter.fetch_add(u64::try_from(runs).unwrap_or(u64::MAX), Ordering::Relaxed);
+    };
+    add(&shared.tally.interrupted, known);
+    add(&shared.tally.released, gave_back.len() - known);
     for run in &leaving.abandoned {
         tracing::warn!(job = run.job.0, "abandoned a run whose handler does not end");
     }

@@ -119,6 +119,11 @@ impl Ledger {
         self.book().running
     }
 
+    /// The runs that are held.
+    pub(crate) fn fences(&self) -> Vec<Fence> {
+        self.book().entries.keys().copied().collect()
+    }
+
     /// The runs whose handlers have not ended.
     pub(crate) fn running_fences(&self) -> Vec<Fence> {
         let book = self.book();

@@ -9,3 +9,4 @@ mod refusals;
 mod snapshots;
 mod sql;
 mod standbys;
+mod wire;

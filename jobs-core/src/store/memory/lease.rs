@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::super::{
-    Author, Drained, Duty, Held, Leaving, NewWorker, Phase, Renewed, Sweep, Swept, WORKERS_KEPT,
+    Author, Duty, Held, Leaving, NewWorker, Phase, Renewed, Sweep, Swept, WORKERS_KEPT,
     WorkerRecord,
 };
 use super::Moment;
@@ -105,8 +105,7 @@ impl Tables {
         let (abandoned, held): (Vec<_>, Vec<_>) =
             self.runs_of(worker).map(fence).partition(|run| leaving.abandoned.contains(run));
         if let Some(worker) = self.workers.get_mut(&worker) {
-            let interrupted = leaving.drained.interrupted + count(held.len());
-            worker.record.drained = Some(Drained { interrupted, ..leaving.drained });
+            worker.record.drained = Some(leaving.report(&held));
             worker.record.phase = Phase::Done;
             if abandoned.is_empty() {
                 worker.record.ended_at = Some(at.now);
@@ -115,9 +114,8 @@ impl Tables {
             }
         }
         self.abandoned.extend(abandoned);
-        let given_up = Ending::Interrupted(Interruption::GivenUp);
         let give_back = |run: Fence| {
-            self.take_back(at.now, by, run.job, &given_up, draw);
+            self.take_back(at.now, by, run.job, &leaving.ending(run), draw);
             run.job
         };
         held.into_iter().map(give_back).collect()

@@ -11,7 +11,7 @@ use jobs_core::store::{
     Author, Drained, Duty, Heartbeat, Held, Leaving, NewWorker, Phase, Renewed, Sweep, Swept,
 };
 use jobs_core::{
-    Company, Ending, Interruption, JobId, Ladder, Random, Run, SeededRandom, Settlement,
+    Company, Ending, Fence, Interruption, JobId, Ladder, Random, Run, SeededRandom, Settlement,
     StoreError, StoreErrorKind, WorkerId, micros, transition,
 };
 use sqlx::Row as _;
@@ -66,6 +66,7 @@ impl PostgresStore {
         let mut jobs = Vec::new();
         for (ending, runs) in by_ending(lost)? {
             let taken = Taken { by: &sweep.by, ending, draw: sweep.draw };
+            let runs: Vec<&PgRow> = runs.iter().collect();
             jobs.extend(taken.back(&mut lane, self.statements(), &runs).await?);
         }
         jobs.sort_unstable();
@@ -141,9 +142,18 @@ impl Leave<'_> {
             return Ok(Vec::new());
         }
         let held = lane.fetch(statements.held_runs().bind(self.worker.0)).await?;
-        let taken = Taken { by: self.by, ending: GIVEN_UP, draw: self.draw };
-        let jobs = taken.back(&mut lane, statements, &held).await?;
-        lane.fetch(self.report(jobs.len())).await?;
+        let fences =
+            held.iter().map(|row| Columns::of(row).fence()).collect::<Attempt<Vec<_>>>()?;
+        let mut jobs = Vec::new();
+        for ending in [GIVEN_UP, Ending::Unstarted] {
+            let of_it =
+                held.iter().zip(&fences).filter(|(_, run)| self.leaving.ending(**run) == ending);
+            let runs: Vec<&PgRow> = of_it.map(|(row, _)| row).collect();
+            let taken = Taken { by: self.by, ending, draw: self.draw };
+            jobs.extend(taken.back(&mut lane, statements, &runs).await?);
+        }
+        jobs.sort_unstable();
+        lane.fetch(self.report(&fences)).await?;
         if !jobs.is_empty() {
             // Not by the bell: its window would run on the heartbeat's runtime, which ends now.
             let channel = self.store.bell().channel().to_owned();
@@ -154,11 +164,11 @@ impl Leave<'_> {
     }
 
     /// The report of the drain, with what the close gave back.
-    fn report(&self, gave_back: usize) -> Statement {
-        let Drained { settled, interrupted, released, abandoned, took } = self.leaving.drained;
-        let gave_back = u64::try_from(gave_back).unwrap_or(u64::MAX);
+    fn report(&self, gave_back: &[Fence]) -> Statement {
+        let Drained { settled, interrupted, released, abandoned, took } =
+            self.leaving.report(gave_back);
         let mut report = self.store.statements().report().bind(self.worker.0);
-        for count in [settled, interrupted.saturating_add(gave_back), released, abandoned] {
+        for count in [settled, interrupted, released, abandoned] {
             report = report.bind(i64::try_from(count).unwrap_or(i64::MAX));
         }
         report.bind(micros(took))
@@ -178,12 +188,12 @@ impl Taken<'_> {
         &self,
         lane: &mut Lane<'_>,
         statements: &Statements,
-        rows: &[PgRow],
+        rows: &[&PgRow],
     ) -> Attempt<Vec<(JobId, jobs_core::State)>> {
         if rows.is_empty() {
             return Ok(Vec::new());
         }
-        let runs = rows.iter().map(row::run).collect::<Attempt<Vec<Run>>>()?;
+        let runs = rows.iter().copied().map(row::run).collect::<Attempt<Vec<Run>>>()?;
         let settlements: Vec<Settlement> = runs.iter().map(|run| self.settlement(run)).collect();
         let batch: Vec<&Settlement> = settlements.iter().collect();
         let states = write(lane, statements, self.by, &batch, Taking::Back).await?;

@@ -323,9 +323,10 @@ impl Write for Close {
         sqlx::query(sql::ABANDON).bind(abandoned).execute(&mut *tx).await.during(DOING)?;
         let mut each = fences.iter();
         held.retain(|_| !each.next().is_some_and(is_abandoned));
-        let ending = |_| Ending::Interrupted(Interruption::GivenUp);
+        let left: Vec<Fence> = fences.iter().copied().filter(|run| !is_abandoned(run)).collect();
+        let ending = |at: usize| self.leaving.ending(left[at]);
         let given = give_back(tx, now, &self.by, &held, ending, self.draw).await?;
-        self.report(given.len()).execute(&mut *tx).await.during(DOING)?;
+        self.report(&left).execute(&mut *tx).await.during(DOING)?;
         Ok(given.into_iter().map(|(id, _)| id).collect())
     }
 
@@ -352,11 +353,11 @@ fn ending(row: &SqliteRow) -> Result<Ending, sqlx::Error> {
 
 impl Close {
     /// The report of the drain, with what the close gave back.
-    fn report(&self, gave_back: usize) -> Query<'static, Sqlite, SqliteArguments> {
-        let Drained { settled, interrupted, released, abandoned, took } = self.leaving.drained;
-        let gave_back = u64::try_from(gave_back).unwrap_or(u64::MAX);
+    fn report(&self, gave_back: &[Fence]) -> Query<'static, Sqlite, SqliteArguments> {
+        let Drained { settled, interrupted, released, abandoned, took } =
+            self.leaving.report(gave_back);
         let mut report = sqlx::query(sql::REPORT).bind(self.worker.0);
-        for count in [settled, interrupted.saturating_add(gave_back), released, abandoned] {
+        for count in [settled, interrupted, released, abandoned] {
             report = report.bind(i64::try_from(count).unwrap_or(i64::MAX));
         }
         report.bind(micros(took))
