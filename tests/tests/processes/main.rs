@@ -14,6 +14,7 @@ use tests::{Work, ledger, sized, until};
 mod clocks;
 mod crashers;
 mod deaths;
+mod deploys;
 mod rolling;
 mod silences;
 mod stops;
