@@ -173,6 +173,9 @@ pub trait Heartbeat: Send + fmt::Debug {
     /// Renews a lease, from now for its whole length. A lease that has expired but was not taken
     /// back is renewed like any other.
     ///
+    /// An error of the kind [`Schema`](crate::StoreErrorKind::Schema) says that the store was migrated
+    /// and needs a newer build; the lease is renewed all the same, so that the worker can drain.
+    ///
     /// A store whose write lock others hold waits for it, and answers [`Renewed::Undecided`] when it
     /// could not have it `within` this span: nobody else could take the lease back meanwhile.
     async fn renew(&mut self, worker: WorkerId, phase: Phase, within: Duration) -> Result<Renewed>;

@@ -147,7 +147,10 @@ impl JobError {
     pub(crate) fn into_cause(self) -> Cause {
         match self.follow {
             Follow::Interrupted(interrupted) => Cause::Interrupted(interrupted),
-            Follow::Infrastructure => Cause::Infrastructure(self.text),
+            Follow::Infrastructure => Cause::Infrastructure(match self.class {
+                Some(class) => format!("{class}: {}", self.text),
+                None => self.text,
+            }),
             Follow::Retry(retry) => Cause::Failed {
                 class: self.class.unwrap_or_else(|| "error".to_owned()),
                 text: self.text,

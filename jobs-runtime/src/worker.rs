@@ -223,6 +223,7 @@ impl<S: Clone + Send + Sync + 'static> Worker<S> {
             intake_closed: CancellationToken::new(),
             intake_ended: CancellationToken::new(),
             broken: CancellationToken::new(),
+            outdated: CancellationToken::new(),
             drained: CancellationToken::new(),
             over: CancellationToken::new(),
             ready: tokio::sync::Notify::new(),

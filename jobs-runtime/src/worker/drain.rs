@@ -53,6 +53,7 @@ pub(super) async fn drain<S>(shared: &Shared<S>, mut stop: Stop) -> DrainReport 
             biased;
             () = stop.next() => Event::Stop,
             () = shared.broken.cancelled(), if stopped.is_none() => Event::Stop,
+            () = shared.outdated.cancelled(), if stopped.is_none() => Event::Stop,
             () = shared.intake_ended.cancelled(), if is_intake_open => {
                 is_intake_open = false;
                 Event::IntakeClosed
@@ -122,7 +123,7 @@ async fn close<S>(shared: &Shared<S>, stopped: Stopped, exit: Duration) -> usize
     loop {
         let abandoned = shared.ledger.running_fences();
         let count = abandoned.len();
-        let Some(worker) = shared.worker() else {
+        let Some(worker) = shared.tenancy.to_close() else {
             shared.tenancy.closed();
             return count;
         };

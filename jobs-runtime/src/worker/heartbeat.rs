@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use jobs_core::store::{Heartbeat, Renewed};
-use jobs_core::{JobId, StoreError, WorkerId};
+use jobs_core::{JobId, StoreError, StoreErrorKind, WorkerId};
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
@@ -125,7 +125,18 @@ async fn beat<S>(
     let sent_at = shared.elapsed();
     // Less than the bound, so that the store's own answer comes first on a busy machine too.
     let renewed = heartbeat.renew(worker, shared.tenancy.phase(), limit * 3 / 4);
-    match bounded(limit * 5 / 4, renewed).await? {
+    let renewed = match bounded(limit * 5 / 4, renewed).await {
+        Err(error) if error.kind() == StoreErrorKind::Schema => {
+            if !shared.outdated.is_cancelled() {
+                let error = jobs_core::chain(&error);
+                tracing::error!(error, "the schema needs a newer build: draining");
+                shared.outdated.cancel();
+            }
+            Renewed::Renewed
+        }
+        renewed => renewed?,
+    };
+    match renewed {
         Renewed::Renewed => shared.tenancy.renewed(worker, sent_at),
         Renewed::Undecided => {
             shared.tenancy.renewed(worker, sent_at);

@@ -42,6 +42,8 @@ pub(crate) struct Shared<S> {
     pub(crate) intake_ended: CancellationToken,
     /// A loop panicked: drain.
     pub(crate) broken: CancellationToken,
+    /// The schema needs a newer build: drain, and say so.
+    pub(crate) outdated: CancellationToken,
     /// The drain has ended.
     pub(crate) drained: CancellationToken,
     /// Every loop ends.

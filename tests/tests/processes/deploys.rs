@@ -58,7 +58,7 @@ async fn deploys_with_deaf_handlers_make_no_job_a_suspect() {
         let folder = tempfile::tempdir().unwrap();
         let setup = store(BINARY, folder.path()).with("GRACE_MS", &1_500).with("LEASE_MS", &1_500);
         let jobs = setup.open().await;
-        let stay = [Staying::Deaf, Staying::Blocking, Staying::Deaf].map(|how| Stay { how });
+        let stay = [Staying::Deaf, Staying::Spinning, Staying::Deaf].map(|how| Stay { how });
         let added = jobs.enqueue_all(stay).await.unwrap();
         let ids: Vec<JobId> = added.iter().map(|added| added.id()).collect();
         for deploy in 0..3 {

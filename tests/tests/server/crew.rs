@@ -102,6 +102,11 @@ impl Crew {
 
     pub(crate) async fn stop(self) {
         self.ask();
+        self.ended().await;
+    }
+
+    /// Waits for their ends, without asking.
+    pub(crate) async fn ended(self) {
         for ended in self.workers.join_all().await {
             ended.expect("the worker ends well");
         }
