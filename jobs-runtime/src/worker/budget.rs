@@ -99,7 +99,7 @@ impl Budget {
 
     /// What is left of the grace period when the signal comes.
     pub(super) fn drain(self) -> Duration {
-        self.grace - self.pre_stop
+        self.grace.saturating_sub(self.pre_stop)
     }
 
     /// Tells the split, and which kinds it can't hold.

@@ -100,9 +100,10 @@ async fn late(job: Late, cx: JobContext<Ledger, LateAt>) -> Result<(), JobError>
         while !has_ended() {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
-        let answer = match job.finishes {
-            true => finish_late(&cx).await,
-            false => cx.checkpoint(&LateAt { claim }).await,
+        let answer = if job.finishes {
+            finish_late(&cx).await
+        } else {
+            cx.checkpoint(&LateAt { claim }).await
         };
         let lost = answer.is_err_and(|error| error.to_string().contains("lost its claim"));
         eprintln!("a late write was answered: lost={lost}");

@@ -70,7 +70,7 @@ async fn crash_among_innocents(store: MakeSetup) {
         .until("every crasher is dead and every innocent has succeeded", async || {
             let dead = count(&jobs, State::Dead).await;
             let succeeded = count(&jobs, State::Succeeded).await;
-            (dead as usize, succeeded as usize) == (crashers.len(), innocents.len())
+            (dead, succeeded) == (crashers.len() as u64, innocents.len() as u64)
         })
         .await;
     for id in &crashers {

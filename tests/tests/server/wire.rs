@@ -1,8 +1,9 @@
 //! Claims whose answer is on the wire when the worker is told to stop.
 
+use std::time::Duration;
+
 use jobs_runtime::prelude::*;
 use jobs_runtime::{Counters, State};
-use std::time::Duration;
 use tests::cluster::Cluster;
 use tests::proxy::{Flow, Proxy};
 use tests::{Work, sized, until};
