@@ -28,6 +28,9 @@ pub(crate) enum Name {
     Timeout,
     OnStop,
     Checkpoint,
+    CheckpointEvery,
+    OnCheckpoint,
+    OnOldCheckpoint,
     Crate,
 }
 
@@ -55,6 +58,9 @@ pub(crate) struct Options {
     pub(crate) timeout: Option<LitStr>,
     pub(crate) on_stop: Option<LitStr>,
     pub(crate) checkpoint: Option<Type>,
+    pub(crate) checkpoint_every: Option<LitStr>,
+    pub(crate) on_checkpoint: Option<LitStr>,
+    pub(crate) on_old_checkpoint: Option<LitStr>,
     pub(crate) krate: Option<Path>,
     /// Every option that was named, also with a value that could not be read: it isn't missing.
     pub(crate) named: Vec<Name>,
@@ -95,6 +101,9 @@ pub(crate) struct JobRole {
     pub(crate) timeout_ms: Option<u64>,
     /// The variant of `OnStop`.
     pub(crate) on_stop: Option<&'static str>,
+    pub(crate) checkpoint_every_ms: Option<u64>,
+    pub(crate) keeps_failures: bool,
+    pub(crate) restarts: bool,
 }
 
 impl Derive {
@@ -139,6 +148,9 @@ impl Name {
         Self::Timeout,
         Self::OnStop,
         Self::Checkpoint,
+        Self::CheckpointEvery,
+        Self::OnCheckpoint,
+        Self::OnOldCheckpoint,
         Self::Crate,
     ];
 
@@ -155,6 +167,9 @@ impl Name {
             Self::Timeout => "timeout",
             Self::OnStop => "on_stop",
             Self::Checkpoint => "checkpoint",
+            Self::CheckpointEvery => "checkpoint_every",
+            Self::OnCheckpoint => "on_checkpoint",
+            Self::OnOldCheckpoint => "on_old_checkpoint",
             Self::Crate => "crate",
         }
     }
@@ -166,7 +181,10 @@ impl Name {
             | Self::ReadableBy
             | Self::Queue
             | Self::Timeout
-            | Self::OnStop => Form::Text,
+            | Self::OnStop
+            | Self::CheckpointEvery
+            | Self::OnCheckpoint
+            | Self::OnOldCheckpoint => Form::Text,
             Self::Aliases => Form::Texts,
             Self::Priority | Self::MaxFailures => Form::Number,
             Self::Previous | Self::Checkpoint => Form::Type,
@@ -188,6 +206,9 @@ impl Name {
             Self::Timeout => r#"timeout = "30s""#,
             Self::OnStop => r#"on_stop = "finish""#,
             Self::Checkpoint => "checkpoint = ExportAt",
+            Self::CheckpointEvery => r#"checkpoint_every = "5s""#,
+            Self::OnCheckpoint => r#"on_checkpoint = "keep_failures""#,
+            Self::OnOldCheckpoint => r#"on_old_checkpoint = "restart""#,
             Self::Crate => r#"crate = "company::jobs""#,
         }
     }

@@ -25,6 +25,8 @@ fn elsewhere(name: &str) -> Option<Name> {
         "attempts" | "max_attempts" | "retries" | "max_retries" => Some(Name::MaxFailures),
         "stop" | "at_most_once" | "on_interrupt" | "on_shutdown" => Some(Name::OnStop),
         "time_limit" | "deadline" => Some(Name::Timeout),
+        "throttle" | "checkpoint_interval" => Some(Name::CheckpointEvery),
+        "strict" => Some(Name::OnCheckpoint),
         _ => None,
     }
 }

@@ -19,6 +19,7 @@ mod registry;
 mod run;
 mod signals;
 pub mod store;
+mod wait;
 mod worker;
 
 #[doc(hidden)]
@@ -28,7 +29,7 @@ pub use jobs_core::*;
 
 pub use self::client::{Jobs, JobsBuilder};
 pub use self::clock::SystemClock;
-pub use self::context::{Interrupted, JobContext, MAX_CHECKPOINT_BYTES, Spawned};
+pub use self::context::{Batch, Cursor, Interrupted, JobContext, MAX_CHECKPOINT_BYTES, Spawned};
 pub use self::enqueue::{Answer, Enqueue, EnqueueIn, Enqueueable};
 pub use self::error::{Error, ErrorKind};
 pub use self::handler::{Ends, Handler, HandlerFn, JobError, Outcome, ResultExt, Takes};
@@ -36,6 +37,7 @@ pub use self::random::OsRandom;
 pub use self::registry::{Handlers, Next, Registry, RegistryError, WithHandler};
 pub use self::run::RunInfo;
 pub use self::store::{TransactionConnection, UserTransaction};
+pub use self::wait::Wait;
 pub use self::worker::{DrainReport, EXIT_UNFINISHED, Worker};
 
 /// What most applications use.

@@ -4,7 +4,6 @@
 
 mod erased;
 
-use std::any::TypeId;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::fmt;
@@ -12,12 +11,12 @@ use std::future::Future;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use jobs_core::{Job, Kind, Ladder, Line, NoCheckpoint, OnStop, Policy, QueueName, Reader};
+use jobs_core::{Job, Kind, Ladder, Line, OnStop, Policy, QueueName, Reader};
 
 use self::erased::{Erased, FunctionHandler, TraitHandler};
 pub(crate) use self::erased::{PrepareError, Prepared, StoredText};
 use crate::handler::{Ends, Handler, HandlerFn, JobError, Outcome, Takes};
-use crate::run::RunInfo;
+use crate::run::{RunInfo, RunKind};
 
 /// Collects the handlers of a worker. [`build`](Self::build) reports every mistake at once.
 pub struct Registry<S> {
@@ -36,11 +35,10 @@ pub struct Handlers<S> {
 /// One kind and how its jobs are run.
 pub(crate) struct Handled<S> {
     pub(crate) kind: Arc<str>,
+    pub(crate) of: Arc<RunKind>,
     pub(crate) aliases: &'static [&'static str],
     pub(crate) lines: Vec<Line>,
     pub(crate) checkpoint_lines: Vec<Line>,
-    /// Whether its handler can go on from where an earlier run stopped.
-    pub(crate) is_resumable: bool,
     pub(crate) policy: Policy,
     pub(crate) ladder: Ladder,
     pub(crate) type_name: &'static str,
@@ -237,12 +235,13 @@ fn clash<S>(kind: &str, known: Known, handled: &Handled<S>, all: &[Handled<S>]) 
 
 impl<S> Handled<S> {
     fn of<J: Job>(erased: Box<dyn Erased<S>>, ladder: Ladder) -> Self {
+        let kind: Arc<str> = J::KIND.into();
         Self {
-            kind: J::KIND.into(),
+            of: Arc::new(RunKind::new(kind.clone(), &J::POLICY)),
+            kind,
             aliases: J::ALIASES,
             lines: J::lines(),
             checkpoint_lines: <J::Checkpoint as jobs_core::Versioned>::lines(),
-            is_resumable: TypeId::of::<J::Checkpoint>() != TypeId::of::<NoCheckpoint>(),
             policy: J::POLICY,
             ladder,
             type_name: std::any::type_name::<J>(),

@@ -116,9 +116,10 @@ impl Budget {
             "the budget of a drain"
         );
         for handled in handlers.all() {
-            let Some(timeout) = handled.policy.timeout.filter(|_| !handled.is_resumable) else {
+            let Some(timeout) = handled.policy.timeout else { continue };
+            if !handled.checkpoint_lines.is_empty() {
                 continue;
-            };
+            }
             if let Some(needed) = self.needed(timeout) {
                 tracing::warn!(
                     kind = %handled.kind,

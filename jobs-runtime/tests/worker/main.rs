@@ -3,12 +3,15 @@
 mod support;
 
 mod bulk;
+mod checkpoints;
+mod cursors;
 mod drops;
 mod endings;
 mod finishes;
 mod interruptions;
 mod leases;
 mod middleware;
+mod notes;
 mod payloads;
 mod refusals;
 mod rows;
@@ -16,4 +19,5 @@ mod shapes;
 mod stops;
 mod suspects;
 mod texts;
+mod versions;
 mod waits;

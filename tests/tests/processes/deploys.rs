@@ -61,8 +61,14 @@ async fn deploys_with_deaf_handlers_make_no_job_a_suspect() {
         let stay = [Staying::Deaf, Staying::Spinning, Staying::Deaf].map(|how| Stay { how });
         let added = jobs.enqueue_all(stay).await.unwrap();
         let ids: Vec<JobId> = added.iter().map(|added| added.id()).collect();
-        for deploy in 0..3 {
+        for deploy in 1..=3 {
             let process = setup.start(&format!("build {deploy}"));
+            // Not the runs that the one before abandoned, which are still claimed for a moment.
+            until("this build has taken all of them", SOON, async || {
+                let workers = jobs.inspect().workers().await.unwrap();
+                workers.first().is_some_and(|worker| worker.held == 3) && workers.len() == deploy
+            })
+            .await;
             running(&jobs, &ids, &setup).await;
             process.signal(Signal::TERM);
             assert_eq!(ended(process).await.code(), Some(jobs_runtime::EXIT_UNFINISHED));

@@ -17,6 +17,7 @@ mod deaths;
 mod deploys;
 mod rolling;
 mod silences;
+mod steps;
 mod stops;
 mod supervisors;
 
