@@ -4,6 +4,8 @@
 //! 2. Every end becomes an [`Ending`]: no panic leaves here, and no handler is forgotten.
 //! 3. A slot is freed when the handler's future is gone, dropped included.
 
+mod undo;
+
 use std::any::Any;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -28,9 +30,6 @@ use crate::context::{Interrupted, Parts};
 use crate::handler::{Cause, JobError, Outcome};
 use crate::registry::{Handled, Next, PrepareError, Prepared, StoredText};
 use crate::run::{Reason, RunInfo, RunSignals};
-
-/// How often an undo looks whether its lease is lost.
-const LEASE_LOOK: Duration = Duration::from_millis(100);
 
 type HandlerResult = Result<Outcome, JobError>;
 
@@ -197,67 +196,9 @@ where
     entry.signals.end_spawned().await;
     let ending = span.in_scope(|| ending(ended, entry, timeout));
     match judged.handled.policy.on_stop {
-        OnStop::Undo => undone(shared, job, judged, entry, ending).instrument(span).await,
+        OnStop::Undo => undo::undone(shared, job, judged, entry, ending).instrument(span).await,
         _ => ending,
     }
-}
-
-/// How a run ended whose kind must undo what an interrupted run left behind: after the undo.
-///
-/// Nothing bounds it but its own time-out and the end of the process: a claim whose undo has not
-/// ended then is abandoned, and comes back when the process is gone. A run that lost its lease is
-/// not undone here: its successor may be at work, and is told.
-async fn undone<S>(
-    shared: &Arc<Shared<S>>,
-    job: &ClaimedJob,
-    judged: &Judged<'_, S>,
-    entry: &Entry,
-    ending: Ending,
-) -> Ending
-where
-    S: Clone + Send + Sync + 'static,
-{
-    match ending {
-        Ending::Interrupted(Interruption::Stopped(_) | Interruption::Infrastructure(_)) => {}
-        other => return other,
-    }
-    let Ok(undo) = prepare(job, judged, Wanted::Undo) else {
-        return undo_failed("the payload does not decode any more".to_owned());
-    };
-    // Signals of its own: it is not asked to stop.
-    let signals = Arc::new(RunSignals::default());
-    let timeout = judged.handled.policy.timeout;
-    let info = Arc::new(info(job, judged.handled, timeout));
-    let parts = Parts {
-        jobs: shared.jobs.clone(),
-        info,
-        signals: signals.clone(),
-        board: shared.board.clone(),
-    };
-    let undo = AssertUnwindSafe(async { undo(shared.state.clone(), parts).await }).catch_unwind();
-    let lost = async {
-        while entry.signals.reason() != Some(Reason::Lease) {
-            tokio::time::sleep(LEASE_LOOK).await;
-        }
-    };
-    let ended = tokio::select! {
-        biased;
-        ended = undo => ended,
-        () = lost => return Ending::Interrupted(Interruption::GivenUp),
-        () = limit(timeout) => Ok(Err(JobError::new("the undo took longer than a run may"))),
-    };
-    signals.end_spawned().await;
-    entry.signals.note_write(signals.wrote());
-    match ended {
-        Ok(Ok(_)) => ending,
-        Ok(Err(error)) => undo_failed(error.to_string()),
-        Err(panic) => undo_failed(panic_text(panic)),
-    }
-}
-
-fn undo_failed(text: String) -> Ending {
-    tracing::error!(error = text, "the undo of an interrupted run failed; the next run is told");
-    Ending::Interrupted(Interruption::UndoFailed(text))
 }
 
 async fn limit(timeout: Option<Duration>) {
