@@ -182,7 +182,9 @@ async fn walk(job: Walk, cx: JobContext<Stage, StepsTaken>) -> Result<(), JobErr
         let (fate, step) = (cx.state.begin(), taken + 1);
         tokio::time::sleep(Duration::from_millis(job.millis)).await;
         cx.state.ledger.tell("written", cx.id().0, cx.claim().0, step.into());
+        // Nothing comes between what is written and the checkpoint.
         end_if(fate, Instant::Written);
+        end_if(fate, Instant::Saved);
         end_while_committing(fate);
         cursor.move_to((step < job.steps).then_some(StepsTaken(step))).await?;
         cx.state.ledger.tell("committed", cx.id().0, cx.claim().0, step.into());

@@ -48,7 +48,8 @@ impl Handler<()> for Walk {
                 return Ok(Outcome::Done);
             }
         }
-        Ok(Outcome::Snooze(Duration::ZERO))
+        // For a moment, so that either build may be the one that goes on.
+        Ok(Outcome::Snooze(Duration::from_millis(50)))
     }
 }
 
@@ -77,7 +78,7 @@ async fn main() -> anyhow::Result<()> {
     // The old build alone works first, and gives back what it can't read.
     until_refused(&jobs).await?;
     // From here on both work, and take turns at this one.
-    jobs.enqueue(Walk { steps: 400 }).await?;
+    jobs.enqueue(Walk { steps: 200 }).await?;
     let handlers = Registry::new().job::<Welcome>().job::<Digest>().job::<Walk>().build()?;
     let worker = Worker::new(&jobs, handlers, ()).name("new");
     let report = worker.run_until(until_all_ended(&jobs)).await?;

@@ -35,7 +35,8 @@ impl Handler<()> for Walk {
                 return Ok(Outcome::Done);
             }
         }
-        Ok(Outcome::Snooze(Duration::ZERO))
+        // For a moment, so that either build may be the one that goes on.
+        Ok(Outcome::Snooze(Duration::from_millis(50)))
     }
 }
 
