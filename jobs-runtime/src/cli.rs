@@ -30,11 +30,15 @@ mod output;
 mod pause;
 mod pretty;
 mod prune;
+mod queues;
 mod record;
+mod redrive;
 mod run_now;
 mod select;
 mod show;
+mod stats;
 mod visible;
+mod watch;
 mod when;
 mod workers;
 
@@ -78,7 +82,7 @@ pub struct Globals {
 /// The commands; flatten them into a command line of your own, or let [`main`] be it.
 #[derive(Debug, Clone, Subcommand)]
 pub enum Command {
-    /// List jobs, newest last.
+    /// List jobs, newest first.
     List(list::Options),
     /// Show all that is kept of a job: payload, counters, checkpoint, history.
     Show(show::Options),
@@ -88,12 +92,20 @@ pub enum Command {
     Cancel(cancel::Options),
     /// Make scheduled jobs due now.
     RunNow(run_now::Options),
+    /// Bring dead letters back to run again.
+    Redrive(redrive::Options),
+    /// Tell how full each queue is, how long its next job has waited, and which are paused.
+    Queues(queues::Options),
     /// Stop claims from a queue; what runs goes on.
     Pause(pause::Pause),
     /// Let a paused queue be claimed from again.
     Resume(pause::Resume),
     /// List the workers that the store knows, newest first.
     Workers(workers::Options),
+    /// Count jobs by state, or by kind and version.
+    Stats(stats::Options),
+    /// Watch the store, live.
+    Watch(watch::Options),
     /// Delete finished jobs.
     Prune(prune::Options),
     /// Bring a database to the schema of this build, or print the SQL that does.
@@ -145,6 +157,10 @@ impl Command {
             Self::Pause(options) => options.run(cx).await,
             Self::Resume(options) => options.run(cx).await,
             Self::Workers(options) => options.run(cx).await,
+            Self::Redrive(options) => options.run(cx).await,
+            Self::Queues(options) => options.run(cx).await,
+            Self::Stats(options) => options.run(cx).await,
+            Self::Watch(options) => options.run(cx).await,
             Self::Prune(options) => options.run(cx).await,
             Self::Migrate(options) => options.run(cx).await,
             Self::Completions(options) => options.run(cx),

@@ -14,6 +14,17 @@ pub(super) enum When {
     Ago(Duration),
 }
 
+impl When {
+    pub(super) fn resolved(self, now: Timestamp) -> Timestamp {
+        match self {
+            Self::At(instant) => instant,
+            Self::Ago(span) => {
+                Timestamp::from_micros(now.as_micros().saturating_sub(crate::micros(span)))
+            }
+        }
+    }
+}
+
 /// Reads `2h`, `3 days`, `2026-11-30` (its first instant in UTC) or `2026-11-30T02:15:00Z`.
 pub(super) fn parse(text: &str) -> Result<When, String> {
     if let Ok(span) = span(text) {

@@ -64,9 +64,10 @@ statements! {
         same_store, settle_done, settle_read, standing, worker_open,
     }
     fresh {
-        abandon, cancel_waiting, close, counts, events, exhausted, forget_abandoned,
+        abandon, briefs, cancel_waiting, close, counts, depth_routes, depth_running, depth_states,
+        events, exhausted, forget_abandoned,
         forget_cancel_requests, forget_checkpoints, held_runs, held_snapshot, job, jobs, leave,
-        lost_runs, operate_read, pause, paused, prune, prune_workers, recall, redrive,
+        lost_runs, newest, operate_read, pause, paused, prune, prune_workers, recall, redrive,
         refused_routes, register, request_cancel, resume, run_now, settle, states, states_settled,
         take_back, workers,
     }

@@ -15,6 +15,7 @@ macro_rules! statements {
 
 statements! {
     ABANDON = "abandon";
+    BRIEFS = "briefs";
     CANCEL_WAITING = "cancel_waiting";
     CHECKPOINT_MOVED = "checkpoint_moved";
     CHECKPOINT_SAVE = "checkpoint_save";
@@ -26,6 +27,9 @@ statements! {
     COUNTS = "counts";
     DATA_VERSION = "data_version";
     DATABASE_FILE = "database_file";
+    DEPTH_ROUTES = "depth_routes";
+    DEPTH_RUNNING = "depth_running";
+    DEPTH_STATES = "depth_states";
     DONE = "done";
     ENQUEUE = "enqueue";
     ENQUEUE_ALIKE = "enqueue_alike";
@@ -44,6 +48,7 @@ statements! {
     META = "meta";
     META_ADVANCE = "meta_advance";
     META_BEGIN = "meta_begin";
+    NEWEST = "newest";
     NEXT_DUE = "next_due";
     OPEN_WORKERS = "open_workers";
     OPERATE_READ = "operate_read";
