@@ -22,6 +22,7 @@ mod application;
 mod cancel;
 mod completions;
 mod database;
+mod deploys;
 mod enqueue;
 mod exit;
 mod list;
@@ -102,6 +103,8 @@ pub enum Command {
     Resume(pause::Resume),
     /// List the workers that the store knows, newest first.
     Workers(workers::Options),
+    /// Tell of each build whether its deploys moved work on or left it to expire.
+    Deploys(deploys::Options),
     /// Count jobs by state, or by kind and version.
     Stats(stats::Options),
     /// Watch the store, live.
@@ -159,6 +162,7 @@ impl Command {
             Self::Workers(options) => options.run(cx).await,
             Self::Redrive(options) => options.run(cx).await,
             Self::Queues(options) => options.run(cx).await,
+            Self::Deploys(options) => options.run(cx).await,
             Self::Stats(options) => options.run(cx).await,
             Self::Watch(options) => options.run(cx).await,
             Self::Prune(options) => options.run(cx).await,

@@ -1,7 +1,9 @@
 //! What people and tools look at. Each answer is one statement, so no read stays open.
 
+use std::time::Duration;
+
 use async_trait::async_trait;
-use jobs_core::store::{Brief, Count, Depth, Filter, Inspect, Paused, Phase, Span, WorkerRecord};
+use jobs_core::store::{Brief, Count, Depth, Drained, Filter, Inspect, Paused, Phase, Span, WorkerRecord};
 use jobs_core::{Event, JobId, JobRecord, Timestamp, WorkerId};
 use sqlx::query::Query;
 use sqlx::sqlite::{Sqlite, SqliteArguments, SqliteRow};
@@ -149,8 +151,24 @@ fn worker(row: &SqliteRow) -> Result<WorkerRecord, sqlx::Error> {
         started_at: columns.instant()?,
         ended_at: columns.instant_or_null()?,
         is_taken_back: columns.flag()?,
+        reclaimed: columns.amount()?,
+        drained: drained(&mut columns)?,
         held: columns.amount()?,
     })
+}
+
+/// A worker's report, where it has left one.
+fn drained(columns: &mut Columns<'_>) -> Result<Option<Drained>, sqlx::Error> {
+    let mut next = || Ok::<_, sqlx::Error>(columns.number_or_null()?.map(i64::unsigned_abs));
+    let (settled, interrupted, released) = (next()?, next()?, next()?);
+    let (abandoned, took_us) = (next()?, next()?);
+    Ok(settled.map(|settled| Drained {
+        settled,
+        interrupted: interrupted.unwrap_or(0),
+        released: released.unwrap_or(0),
+        abandoned: abandoned.unwrap_or(0),
+        took: Duration::from_micros(took_us.unwrap_or(0)),
+    }))
 }
 
 fn paused(row: &SqliteRow) -> Result<Paused, sqlx::Error> {

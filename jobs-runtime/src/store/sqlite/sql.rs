@@ -39,6 +39,7 @@ statements! {
     FORGET_ABANDONED = "forget_abandoned";
     FORGET_CANCEL_REQUESTS = "forget_cancel_requests";
     FORGET_CHECKPOINTS = "forget_checkpoints";
+    GIVE_BACK_DUTY = "give_back_duty";
     HELD = "held";
     HELD_RUNS = "held_runs";
     JOB = "job";
@@ -66,6 +67,7 @@ statements! {
     REFUSED_ROUTES = "refused_routes";
     REGISTER = "register";
     RENEW = "renew";
+    REPORT = "report";
     REQUEST_CANCEL = "request_cancel";
     REREAD = "reread";
     RESUME = "resume";
@@ -76,6 +78,7 @@ statements! {
     SETTLE_READ = "settle_read";
     STANDING = "standing";
     TAKE_BACK = "take_back";
+    TAKE_DUTY = "take_duty";
     UNREADABLE = "unreadable";
     WORKER_OPEN = "worker_open";
     WORKERS = "workers";
