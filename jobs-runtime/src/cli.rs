@@ -23,6 +23,7 @@ mod cancel;
 mod completions;
 mod database;
 mod deploys;
+mod doctor;
 mod enqueue;
 mod exit;
 mod list;
@@ -113,6 +114,8 @@ pub enum Command {
     Prune(prune::Options),
     /// Bring a database to the schema of this build, or print the SQL that does.
     Migrate(migrate::Options),
+    /// Examine how workers are deployed: would they be let drain?
+    Doctor(doctor::Options),
     /// Print the completions of a shell.
     Completions(completions::Options),
 }
@@ -167,6 +170,7 @@ impl Command {
             Self::Watch(options) => options.run(cx).await,
             Self::Prune(options) => options.run(cx).await,
             Self::Migrate(options) => options.run(cx).await,
+            Self::Doctor(options) => options.run(cx).await,
             Self::Completions(options) => options.run(cx),
         }
     }

@@ -115,6 +115,15 @@ impl Jobs {
         Ok(self.store().prune(retention, limit).await?)
     }
 
+    /// What outside the store has slowed it down for longer than `lasting`, in words for an operator;
+    /// workers log it too.
+    ///
+    /// # Errors
+    /// A [`Store`](ErrorKind::Store) error.
+    pub async fn warnings(&self, lasting: Duration) -> Result<Vec<String>, Error> {
+        Ok(self.store().warnings(lasting).await?)
+    }
+
     /// Opens a transaction on the database that the jobs are in, for rows of the application that
     /// commit together with jobs: `jobs.begin::<sqlx::Sqlite>()`.
     ///

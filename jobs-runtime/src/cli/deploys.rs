@@ -10,10 +10,12 @@ use super::when::{length, second};
 use crate::store::Deploy;
 
 #[derive(Debug, Clone, Args)]
-#[command(after_help = "WORKERS is how many registered, OPEN how many still work; DRAINED left by \
+#[command(
+    after_help = "WORKERS is how many registered, OPEN how many still work; DRAINED left by \
     themselves, KILLED were taken back when their lease had expired. SETTLED, GIVEN BACK and ABANDONED \
     tell what the drains did with their runs, EXPIRED which came back only by an expired lease; BY \
-    EXPIRY is their share, 0% after a deploy that moved all work on.")]
+    EXPIRY is their share, 0% after a deploy that moved all work on."
+)]
 pub struct Options {}
 
 #[derive(Serialize)]
@@ -40,8 +42,18 @@ impl Options {
             return json_lines(deploys.iter().map(answer));
         }
         let header = [
-            "BUILD", "SINCE", "WORKERS", "OPEN", "DRAINED", "KILLED", "SETTLED", "GIVEN BACK",
-            "ABANDONED", "EXPIRED", "BY EXPIRY", "LONGEST DRAIN",
+            "BUILD",
+            "SINCE",
+            "WORKERS",
+            "OPEN",
+            "DRAINED",
+            "KILLED",
+            "SETTLED",
+            "GIVEN BACK",
+            "ABANDONED",
+            "EXPIRED",
+            "BY EXPIRY",
+            "LONGEST DRAIN",
         ];
         cx.output.table(&header, deploys.iter().map(row).collect())
     }

@@ -1,6 +1,7 @@
 //! `jobs queues`.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use clap::Args;
 use serde::Serialize;
@@ -108,7 +109,9 @@ impl Queue {
             Shown::new(queue.as_str()),
             Shown::new(bounded(*ready)),
             Shown::maybe(head_due_at.map(second)),
-            Shown::maybe(head_due_at.map(|at| length(now.since(at)))),
+            Shown::maybe(
+                head_due_at.map(|at| length(Duration::from_secs(now.since(at).as_secs()))),
+            ),
             Shown::new(running.to_string()),
             Shown::maybe(paused),
         ]

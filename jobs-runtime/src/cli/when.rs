@@ -64,7 +64,7 @@ pub(super) fn second(instant: Timestamp) -> String {
 pub(super) fn length(span: Duration) -> String {
     const UNITS: [(u64, &str); 4] = [(86_400, "d"), (3_600, "h"), (60, "m"), (1, "s")];
     let seconds = span.as_secs();
-    if seconds == 0 {
+    if seconds == 0 && !span.is_zero() {
         return format!("{}ms", span.as_millis());
     }
     let first = UNITS.iter().position(|(unit, _)| seconds >= *unit).unwrap_or(UNITS.len() - 1);
@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn lengths_are_told_in_their_two_largest_units() {
-        let cases = [(0, "0ms"), (59, "59s"), (60, "1m"), (3_725, "1h 2m"), (86_400 * 3, "3d")];
+        let cases = [(0, "0s"), (59, "59s"), (60, "1m"), (3_725, "1h 2m"), (86_400 * 3, "3d")];
         for (seconds, text) in cases {
             assert_eq!(length(Duration::from_secs(seconds)), text);
         }

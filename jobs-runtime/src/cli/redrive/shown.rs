@@ -92,7 +92,7 @@ impl<'a> Shown<'a> {
         }
         let header = ["KIND", "CLASS", "QUEUE", "JOBS", "FIRST ENDED", "LAST ENDED"];
         output.table(&header, self.groups.iter().map(Group::row).collect())?;
-        print(&format!("{} jobs in all\n", self.found.len()))?;
+        print(&format!("{} in all\n", super::count(self.found.len())))?;
         if let Some(until) = ended_until.filter(|_| is_dry) {
             output::say(&format!(
                 "jobs: nothing was changed; the same command with `--ended-until {until}` instead of \

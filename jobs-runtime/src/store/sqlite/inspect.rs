@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use jobs_core::store::{Brief, Count, Depth, Drained, Filter, Inspect, Paused, Phase, Span, WorkerRecord};
+use jobs_core::store::{
+    Brief, Count, Depth, Drained, Filter, Inspect, Paused, Phase, Span, WorkerRecord,
+};
 use jobs_core::{Event, JobId, JobRecord, Timestamp, WorkerId};
 use sqlx::query::Query;
 use sqlx::sqlite::{Sqlite, SqliteArguments, SqliteRow};
