@@ -10,6 +10,8 @@ mod claim;
 mod dispatch;
 mod drain;
 mod exit;
+#[cfg(feature = "http")]
+mod health;
 mod heartbeat;
 mod lease;
 mod ledger;
@@ -43,6 +45,7 @@ use crate::log;
 use crate::registry::Handlers;
 use crate::run::Reason;
 use crate::signals::Signals;
+use crate::telemetry::Meters;
 
 /// Claims and runs jobs until it is told to stop.
 pub struct Worker<S> {
@@ -61,6 +64,8 @@ struct Wanted {
     lease: Duration,
     poll_interval: Duration,
     grace_period: Duration,
+    #[cfg(feature = "http")]
+    health: Option<String>,
 }
 
 /// The exit status of a process that [`Worker::run_until_terminated`] had to end because something
@@ -95,6 +100,8 @@ impl<S: Clone + Send + Sync + 'static> Worker<S> {
             lease: Lease::default().length(),
             poll_interval: Duration::from_secs(1),
             grace_period: Duration::from_secs(30),
+            #[cfg(feature = "http")]
+            health: None,
         };
         Self { jobs: jobs.clone(), handlers, state, wanted }
     }
@@ -145,6 +152,19 @@ impl<S: Clone + Send + Sync + 'static> Worker<S> {
         self
     }
 
+    /// Serves `/livez`, `/readyz` and `/metrics` on an address such as `127.0.0.1:9100`; anyone who
+    /// can reach it may ask. Default: nothing is served. What they answer is told in
+    /// `docs/metrics.md`; the answers come from a thread of their own, whatever handlers do.
+    ///
+    /// The first worker of a process that serves them installs a recorder of metrics, unless the
+    /// application has installed one before.
+    #[cfg(feature = "http")]
+    #[must_use]
+    pub fn health(mut self, address: impl Into<String>) -> Self {
+        self.wanted.health = Some(address.into());
+        self
+    }
+
     /// Runs until SIGTERM or SIGINT, then drains. A second signal moves the drain on one phase.
     ///
     /// The process is gone before the grace period ends, since then the supervisor would kill it: if
@@ -187,8 +207,16 @@ impl<S: Clone + Send + Sync + 'static> Worker<S> {
 
     /// Checks the settings and puts the parts together; nothing runs yet.
     fn wire(self) -> Result<Wired<S>, Error> {
+        #[cfg(feature = "http")]
+        let door = self.wanted.health.as_deref().map(health::Door::open).transpose()?;
+        #[cfg(feature = "http")]
+        if door.is_some() {
+            // Before the meters are made.
+            health::install();
+        }
         let settings = self.wanted.checked(&self.handlers)?;
         let (ended, ends) = mpsc::unbounded_channel();
+        let meters = Meters::of(&self.handlers);
         let shared = Arc::new(Shared {
             ledger: Ledger::new(settings.concurrency),
             tenancy: Tenancy::new(settings.lease),
@@ -205,8 +233,16 @@ impl<S: Clone + Send + Sync + 'static> Worker<S> {
             scheduled: tokio::sync::Notify::new(),
             ended,
             tally: Tally::default(),
+            meters,
+            pulse: shared::Pulse::default(),
         });
-        Ok(Wired { shared, ends, heartbeat: heartbeat::Thread::new()? })
+        Ok(Wired {
+            shared,
+            ends,
+            heartbeat: heartbeat::Thread::new()?,
+            #[cfg(feature = "http")]
+            door,
+        })
     }
 }
 
@@ -215,12 +251,16 @@ struct Wired<S> {
     shared: Arc<Shared<S>>,
     ends: mpsc::UnboundedReceiver<settle::Ended>,
     heartbeat: heartbeat::Thread,
+    #[cfg(feature = "http")]
+    door: Option<health::Door>,
 }
 
 impl<S: Clone + Send + Sync + 'static> Wired<S> {
     async fn run(self, stop: Stop) -> Result<DrainReport, Error> {
-        let Self { shared, ends, heartbeat } = self;
+        let Self { shared, ends, heartbeat, .. } = self;
         let _ends_with_us = OverOnDrop(shared.over.clone());
+        #[cfg(feature = "http")]
+        let served = self.door.map(|door| door.serve(&shared)).transpose()?;
         register(&shared).await?;
         let (reports, report) = oneshot::channel();
         let heartbeat = heartbeat.start(shared.clone(), stop, reports)?;
@@ -232,6 +272,7 @@ impl<S: Clone + Send + Sync + 'static> Wired<S> {
         loops.spawn(upkeep::sweep_loop(shared.clone()));
         loops.spawn(upkeep::prune_loop(shared.clone()));
         loops.spawn(upkeep::recall_loop(shared.clone()));
+        loops.spawn(shared::pulse_loop(shared.clone()));
         loops.spawn(claim::claim_loop(shared.clone(), TaskTracker::new()));
         let (report, broke) = tokio::join!(report, watch_over(&shared, &mut loops));
         shared.over.cancel();
@@ -241,6 +282,10 @@ impl<S: Clone + Send + Sync + 'static> Wired<S> {
         }
         // It has nothing left to do: the report was its last word.
         drop(tokio::task::spawn_blocking(move || heartbeat.join()).await);
+        #[cfg(feature = "http")]
+        if let Some(served) = served {
+            drop(tokio::task::spawn_blocking(move || served.join()).await);
+        }
         match broke {
             Ok(()) => report.map_err(|_| heartbeat::died()),
             Err(panic) => Err(panic),

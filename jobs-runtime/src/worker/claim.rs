@@ -136,6 +136,7 @@ impl Intake {
             shared.ledger.claim_answered();
             return Ok(Turn::Nothing);
         }
+        shared.meters.claimed(jobs.iter().map(|job| job.kind.as_str()));
         Ok(Turn::Took(jobs))
     }
 

@@ -14,6 +14,7 @@ use super::ledger::Ledger;
 use super::settle::Ended;
 use crate::client::Jobs;
 use crate::registry::Handlers;
+use crate::telemetry::Meters;
 
 /// The settings of a worker, checked.
 #[derive(Debug, Clone)]
@@ -50,6 +51,8 @@ pub(crate) struct Shared<S> {
     pub(crate) scheduled: Notify,
     pub(crate) ended: tokio::sync::mpsc::UnboundedSender<Ended>,
     pub(crate) tally: Tally,
+    pub(crate) meters: Meters,
+    pub(crate) pulse: Pulse,
 }
 
 /// What happened since the start, for the report.
@@ -99,6 +102,53 @@ impl<S> Shared<S> {
 
     pub(crate) fn author(&self) -> Author {
         Author { worker: self.worker(), build: self.jobs.build().clone() }
+    }
+}
+
+/// When the runtime and the heartbeat's thread last moved, in milliseconds of the leases' clock.
+#[derive(Debug, Default)]
+pub(crate) struct Pulse {
+    runtime_ms: AtomicU64,
+    heartbeat_ms: AtomicU64,
+}
+
+/// What stands still.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Standstill {
+    Heartbeat,
+    Runtime,
+}
+
+impl Pulse {
+    pub(crate) fn heartbeat(&self, now: Duration) {
+        self.heartbeat_ms.store(millis(now), Ordering::Relaxed);
+    }
+
+    /// What has stood still for longer than `longest`.
+    #[cfg(feature = "http")]
+    pub(crate) fn standstill(&self, now: Duration, longest: Duration) -> Option<Standstill> {
+        let stands = |moved: &AtomicU64| {
+            millis(now).saturating_sub(moved.load(Ordering::Relaxed)) > millis(longest)
+        };
+        if stands(&self.heartbeat_ms) {
+            Some(Standstill::Heartbeat)
+        } else {
+            stands(&self.runtime_ms).then_some(Standstill::Runtime)
+        }
+    }
+}
+
+fn millis(span: Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Shows that the runtime moves.
+pub(crate) async fn pulse_loop<S>(shared: Arc<Shared<S>>) {
+    loop {
+        shared.pulse.runtime_ms.store(millis(shared.elapsed()), Ordering::Relaxed);
+        if pause(&shared, Duration::from_secs(1)).await {
+            return;
+        }
     }
 }
 
