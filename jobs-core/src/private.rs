@@ -18,7 +18,9 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use crate::codec;
 pub use crate::codec::EncodeError;
-pub use crate::job::{Checkpoint, DecodeError, Job, NoCheckpoint, Payload, Policy, Versioned};
+pub use crate::job::{
+    Checkpoint, DecodeError, Job, NoCheckpoint, OldCheckpoint, Payload, Policy, Versioned,
+};
 pub use crate::version::{Line, MinReader, Version};
 
 /// What a shape inherits from its `previous` one: its kind, its lines, and a way to read them.

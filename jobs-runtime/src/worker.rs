@@ -10,12 +10,14 @@ mod claim;
 mod dispatch;
 mod drain;
 mod exit;
+mod flush;
 #[cfg(feature = "http")]
 mod health;
 mod heartbeat;
 mod lease;
 mod ledger;
 mod manifest;
+mod progress;
 mod routes;
 mod settle;
 mod shared;
@@ -28,6 +30,7 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
+use jobs_core::drain::Split;
 use jobs_core::store::{Drained, NewWorker};
 use jobs_core::{Lease, QueueName, StoreError, WorkerName};
 use tokio::sync::{mpsc, oneshot};
@@ -43,7 +46,7 @@ use crate::client::Jobs;
 use crate::error::{Error, ErrorKind};
 use crate::log;
 use crate::registry::Handlers;
-use crate::run::Reason;
+use crate::run::{Board, Reason};
 use crate::signals::Signals;
 use crate::telemetry::Meters;
 
@@ -217,6 +220,8 @@ impl<S: Clone + Send + Sync + 'static> Worker<S> {
         let settings = self.wanted.checked(&self.handlers)?;
         let (ended, ends) = mpsc::unbounded_channel();
         let meters = Meters::of(&self.handlers);
+        let split = Split::of(settings.grace_period);
+        let answers_within = split.interrupting.saturating_sub(split.quiet);
         let shared = Arc::new(Shared {
             ledger: Ledger::new(settings.concurrency),
             tenancy: Tenancy::new(settings.lease),
@@ -232,6 +237,7 @@ impl<S: Clone + Send + Sync + 'static> Worker<S> {
             ready: tokio::sync::Notify::new(),
             scheduled: tokio::sync::Notify::new(),
             ended,
+            board: Arc::new(Board::new(answers_within)),
             tally: Tally::default(),
             meters,
             pulse: shared::Pulse::default(),
@@ -273,6 +279,7 @@ impl<S: Clone + Send + Sync + 'static> Wired<S> {
         loops.spawn(upkeep::prune_loop(shared.clone()));
         loops.spawn(upkeep::recall_loop(shared.clone()));
         loops.spawn(shared::pulse_loop(shared.clone()));
+        loops.spawn(progress::progress_loop(shared.clone()));
         loops.spawn(claim::claim_loop(shared.clone(), TaskTracker::new()));
         let (report, broke) = tokio::join!(report, watch_over(&shared, &mut loops));
         shared.over.cancel();

@@ -3,15 +3,19 @@
 mod support;
 
 mod bulk;
+mod checkpoints;
+mod cursors;
 mod drops;
 mod endings;
 mod finishes;
 mod leases;
 mod middleware;
+mod notes;
 mod payloads;
 mod refusals;
 mod rows;
 mod shapes;
 mod stops;
 mod texts;
+mod versions;
 mod waits;

@@ -14,6 +14,7 @@ use tests::{Work, ledger, sized, until};
 mod clocks;
 mod deaths;
 mod silences;
+mod steps;
 mod stops;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_worker-process");
