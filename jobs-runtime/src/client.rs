@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use jobs_core::store::memory::MemoryStore;
 use jobs_core::store::{Enqueued, Inspect, Operate, Retention, Store};

@@ -90,6 +90,13 @@ async fn readiness_ends_with_the_stop_and_liveness_with_the_worker() {
 #[job(kind = "health.block", version = "1.0.0")]
 struct Block;
 
+/// Holds the only thread of the runtime.
+async fn block(_: Block, cx: JobContext<Arc<Mutex<Receiver<()>>>>) -> Result<(), JobError> {
+    // It also returns when the test is gone.
+    let _ = cx.state.lock().unwrap().recv();
+    Ok(())
+}
+
 #[test]
 fn liveness_fails_while_the_runtime_stands_still() {
     let (release, released) = channel::<()>();
@@ -101,11 +108,6 @@ fn liveness_fails_while_the_runtime_stands_still() {
             let jobs = Jobs::open("memory:").await.unwrap();
             jobs.enqueue(Block).await.unwrap();
             let released = Arc::new(Mutex::new(released));
-            let block = async |_: Block, cx: JobContext<Arc<Mutex<Receiver<()>>>>| {
-                // It holds the only thread of the runtime.
-                drop(cx.state.lock().unwrap().recv());
-                Ok::<(), JobError>(())
-            };
             let handlers = Registry::new().handle(block).build().unwrap();
             let worker = Worker::new(&jobs, handlers, released).lease(Duration::from_secs(1));
             let worker = worker.health(address.to_string());
@@ -123,6 +125,11 @@ fn liveness_fails_while_the_runtime_stands_still() {
     worker.join().unwrap();
 }
 
+fn has_settled(text: &str) -> bool {
+    let lines = ["succeeded\"} 2", "failed\"} 1"];
+    lines.iter().all(|line| text.contains(&format!("jobs_settlements_total{{outcome=\"{line}")))
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn metrics_tell_of_runs_and_queues() {
     let folder = tempfile::tempdir().unwrap();
@@ -135,7 +142,13 @@ async fn metrics_tell_of_runs_and_queues() {
         for job in added {
             jobs.wait(job.id()).await.unwrap();
         }
-        answered(address, "/metrics", 200).await
+        // The row is written before the worker hears of it and counts.
+        loop {
+            let text = answered(address, "/metrics", 200).await;
+            if has_settled(&text) {
+                return text;
+            }
+        }
     };
     let (told, text) = oneshot::channel();
     let worker = Worker::new(&jobs, handlers(), Arc::new(Notify::new())).queue("default");

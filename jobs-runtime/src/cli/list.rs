@@ -30,7 +30,7 @@ pub struct Options {
     /// At most this many.
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     limit: u32,
-    /// The columns of the table, in this order.
+    /// The columns of the table, in this order. JSON has them all.
     #[arg(
         long,
         value_enum,

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::exit::Result;
 use super::output::{json_line, print};
+use super::visible::visible;
 use super::when;
 use super::{Context, queues, stats, workers};
 use crate::Jobs;
@@ -70,7 +71,7 @@ async fn look(cx: &Context, jobs: &Jobs) -> Result<()> {
     if cx.output.is_terminal() {
         print(CLEAR)?;
     }
-    print(&format!("{}  {}\n", when::second(now), cx.globals.place()?))?;
+    print(&format!("{}  {}\n", when::second(now), visible(&cx.globals.place()?)))?;
     cx.output.heading("Jobs")?;
     stats::table(cx.output, &depth.states)?;
     cx.output.heading("Queues")?;

@@ -66,7 +66,7 @@ impl Door {
                     Err(error) => return tracing::error!(%error, "can't serve health"),
                 };
                 tokio::select! {
-                    served = axum::serve(listener, router) => {
+                    served = axum::serve(listener, router).into_future() => {
                         if let Err(error) = served {
                             tracing::error!(%error, "health is not served any more");
                         }

@@ -115,6 +115,7 @@ pub(crate) struct Pulse {
 }
 
 /// What stands still.
+#[cfg(feature = "http")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Standstill {
     Heartbeat,
