@@ -64,6 +64,8 @@ pub(super) enum Column {
     Due,
     Claimed,
     Finished,
+    Progress,
+    Result,
     Payload,
 }
 
@@ -120,6 +122,8 @@ impl Column {
             Self::Due => "DUE",
             Self::Claimed => "CLAIMED",
             Self::Finished => "FINISHED",
+            Self::Progress => "PROGRESS",
+            Self::Result => "RESULT",
             Self::Payload => "PAYLOAD",
         }
     }
@@ -149,6 +153,8 @@ impl Column {
             Self::Due => Shown::new(second(job.due_at)),
             Self::Claimed => Shown::maybe(job.claimed_at.map(second)),
             Self::Finished => Shown::maybe(job.finished_at.map(second)),
+            Self::Progress => text(&job.progress),
+            Self::Result => text(&job.result),
             Self::Payload => Shown::new(job.payload.as_str()),
         }
     }
