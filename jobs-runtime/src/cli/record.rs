@@ -35,8 +35,6 @@ pub(super) struct JobAnswer<'a> {
     due_at: String,
     claimed_at: Option<String>,
     finished_at: Option<String>,
-    progress: Option<&'a str>,
-    result: Option<Stored<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     history: Option<Vec<EventAnswer<'a>>>,
 }
@@ -121,8 +119,6 @@ impl<'a> JobAnswer<'a> {
             due_at: job.due_at.to_string(),
             claimed_at: instant(job.claimed_at),
             finished_at: instant(job.finished_at),
-            progress: job.progress.as_deref(),
-            result: job.result.as_deref().map(Stored::of),
             history: None,
         }
     }

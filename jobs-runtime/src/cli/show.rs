@@ -54,10 +54,6 @@ fn told(output: Output, job: &JobRecord, events: &[Event], now: Timestamp) -> Re
         output.heading("Result")?;
         print(&indented(&pretty(result)))?;
     }
-    if let Some(result) = &job.result {
-        output.heading("Result")?;
-        print(&indented(&pretty(result)))?;
-    }
     if let Some(error) = &job.error {
         output.heading("Latest error")?;
         print(&indented(error))?;
@@ -108,9 +104,6 @@ fn told_facts(job: &JobRecord, now: Timestamp) -> Vec<(&'static str, String)> {
     }
     if let Some(by) = &job.refused {
         facts.push(("Refused", format!("{} by {}", visible(&by.reason), visible(&by.build))));
-    }
-    if let Some(progress) = &job.progress {
-        facts.push(("Progress", visible(progress)));
     }
     if let Some(progress) = &job.progress {
         facts.push(("Progress", visible(progress)));

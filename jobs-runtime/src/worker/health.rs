@@ -135,16 +135,12 @@ async fn metrics<S: Send + Sync>(State(asked): State<Arc<Asked<S>>>) -> Response
     if let Some(shared) = asked.shared.upgrade() {
         look(&asked, &shared).await;
     }
-    match recorder::rendered() {
-        Some(text) => {
-            let kind = [(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")];
-            (kind, text).into_response()
-        }
-        None => {
-            let what = "the application has a recorder of its own; ask that\n";
-            (StatusCode::NOT_FOUND, what).into_response()
-        }
-    }
+    let Some(text) = recorder::rendered() else {
+        let what = "the application has a recorder of its own; ask that\n";
+        return (StatusCode::NOT_FOUND, what).into_response();
+    };
+    let kind = [(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")];
+    (kind, text).into_response()
 }
 
 /// Measures how full the queues are, unless somebody just did.

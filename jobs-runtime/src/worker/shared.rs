@@ -107,7 +107,8 @@ impl<S> Shared<S> {
     }
 }
 
-/// When the runtime and the heartbeat's thread last moved, in milliseconds of the leases' clock.
+/// When the runtime and the heartbeat's thread last moved, in milliseconds of the leases' clock; 0
+/// before they have begun, which nobody is killed for: the store may be away.
 #[derive(Debug, Default)]
 pub(crate) struct Pulse {
     runtime_ms: AtomicU64,
@@ -131,7 +132,8 @@ impl Pulse {
     #[cfg(feature = "http")]
     pub(crate) fn standstill(&self, now: Duration, longest: Duration) -> Option<Standstill> {
         let stands = |moved: &AtomicU64| {
-            millis(now).saturating_sub(moved.load(Ordering::Relaxed)) > millis(longest)
+            let moved_ms = moved.load(Ordering::Relaxed);
+            moved_ms > 0 && millis(now).saturating_sub(moved_ms) > millis(longest)
         };
         if stands(&self.heartbeat_ms) {
             Some(Standstill::Heartbeat)
