@@ -122,7 +122,7 @@ impl Meters {
             | Ending::Retired
             | Ending::MalformedVersion(_)
             | Ending::Unstarted
-            | Ending::Crashed => {}
+            | Ending::Crashed(_) => {}
         }
     }
 
@@ -153,7 +153,7 @@ const fn outcome(ending: &Ending) -> Option<&'static str> {
         Ending::Refused { .. } => "refused",
         Ending::Interrupted(_) => "interrupted",
         Ending::Unstarted => "unstarted",
-        Ending::Crashed => return None,
+        Ending::Crashed(_) => return None,
     })
 }
 

@@ -72,17 +72,20 @@ async fn readiness_ends_with_the_stop_and_liveness_with_the_worker() {
     let id = jobs.enqueue(Wait).await.unwrap().id();
     let (stop, stopped) = oneshot::channel::<()>();
     let worker = Worker::new(&jobs, handlers(), release.clone()).health(address.to_string());
-    let running = tokio::spawn(worker.run_until(async { drop(stopped.await) }));
-    answered(address, "/readyz", 200).await;
-    answered(address, "/livez", 200).await;
-    while jobs.job(id).await.unwrap().unwrap().claimed_at.is_none() {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
-    stop.send(()).unwrap();
-    assert_eq!(answered(address, "/readyz", 503).await, "draining\n");
-    assert_eq!(answered(address, "/livez", 200).await, "draining\n");
-    release.notify_one();
-    running.await.unwrap().unwrap();
+    let running = worker.run_until(async { drop(stopped.await) });
+    let asking = async {
+        answered(address, "/readyz", 200).await;
+        answered(address, "/livez", 200).await;
+        while jobs.job(id).await.unwrap().unwrap().claimed_at.is_none() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        stop.send(()).unwrap();
+        assert_eq!(answered(address, "/readyz", 503).await, "draining\n");
+        assert_eq!(answered(address, "/livez", 200).await, "draining\n");
+        release.notify_one();
+    };
+    let (report, ()) = tokio::join!(running, asking);
+    report.unwrap();
     assert_eq!(ask(address, "/livez"), None);
 }
 
