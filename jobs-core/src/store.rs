@@ -41,7 +41,7 @@ use crate::transition::Settlement;
 
 pub use deploy::{Deploy, Drained, WorkerEnd};
 pub use duty::Duty;
-pub use inspect::{Count, Filter, Paused, WorkerRecord};
+pub use inspect::{Brief, Count, Depth, Filter, Paused, QueueDepth, Span, WorkerRecord};
 pub use lease::{Held, Leaving, NewWorker, Phase, Renewed};
 pub use operate::{Cancelled, Redrive, Redriven};
 pub use run::{Author, CheckpointSave, Claim, Claimed, Enqueued, Head, Row, Settled, Standing};
@@ -229,6 +229,16 @@ pub trait Inspect: Send + Sync {
 
     /// Jobs in order of id after `filter.after`, at most `limit`.
     async fn jobs(&self, filter: &Filter, limit: u32) -> Result<Vec<JobRecord>>;
+
+    /// Jobs from the newest on, those whose ids lie before `filter.after`, at most `limit`.
+    async fn newest(&self, filter: &Filter, limit: u32) -> Result<Vec<JobRecord>>;
+
+    /// As [`jobs`](Self::jobs), without what the jobs carry: for many at once.
+    async fn briefs(&self, filter: &Filter, limit: u32) -> Result<Vec<Brief>>;
+
+    /// How full the store is. Every count stops at `most`, so that the cost does not grow with what
+    /// there is, but with the number of routes that have ready jobs.
+    async fn depth(&self, most: u32) -> Result<Depth>;
 
     /// How many jobs there are of each queue, kind, version and state, in that order.
     async fn counts(&self) -> Result<Vec<Count>>;

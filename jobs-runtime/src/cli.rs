@@ -22,6 +22,8 @@ mod application;
 mod cancel;
 mod completions;
 mod database;
+mod deploys;
+mod doctor;
 mod enqueue;
 mod exit;
 mod list;
@@ -30,11 +32,15 @@ mod output;
 mod pause;
 mod pretty;
 mod prune;
+mod queues;
 mod record;
+mod redrive;
 mod run_now;
 mod select;
 mod show;
+mod stats;
 mod visible;
+mod watch;
 mod when;
 mod workers;
 
@@ -78,7 +84,7 @@ pub struct Globals {
 /// The commands; flatten them into a command line of your own, or let [`main`] be it.
 #[derive(Debug, Clone, Subcommand)]
 pub enum Command {
-    /// List jobs, newest last.
+    /// List jobs, newest first.
     List(list::Options),
     /// Show all that is kept of a job: payload, counters, checkpoint, history.
     Show(show::Options),
@@ -88,16 +94,28 @@ pub enum Command {
     Cancel(cancel::Options),
     /// Make scheduled jobs due now.
     RunNow(run_now::Options),
+    /// Bring dead letters back to run again.
+    Redrive(redrive::Options),
+    /// Tell how full each queue is, how long its next job has waited, and which are paused.
+    Queues(queues::Options),
     /// Stop claims from a queue; what runs goes on.
     Pause(pause::Pause),
     /// Let a paused queue be claimed from again.
     Resume(pause::Resume),
     /// List the workers that the store knows, newest first.
     Workers(workers::Options),
+    /// Tell of each build whether its deploys moved work on or left it to expire.
+    Deploys(deploys::Options),
+    /// Count jobs by state, or by kind and version.
+    Stats(stats::Options),
+    /// Watch the store, live.
+    Watch(watch::Options),
     /// Delete finished jobs.
     Prune(prune::Options),
     /// Bring a database to the schema of this build, or print the SQL that does.
     Migrate(migrate::Options),
+    /// Examine how workers are deployed: would they be let drain?
+    Doctor(doctor::Options),
     /// Print the completions of a shell.
     Completions(completions::Options),
 }
@@ -145,8 +163,14 @@ impl Command {
             Self::Pause(options) => options.run(cx).await,
             Self::Resume(options) => options.run(cx).await,
             Self::Workers(options) => options.run(cx).await,
+            Self::Redrive(options) => options.run(cx).await,
+            Self::Queues(options) => options.run(cx).await,
+            Self::Deploys(options) => options.run(cx).await,
+            Self::Stats(options) => options.run(cx).await,
+            Self::Watch(options) => options.run(cx).await,
             Self::Prune(options) => options.run(cx).await,
             Self::Migrate(options) => options.run(cx).await,
+            Self::Doctor(options) => options.run(cx).await,
             Self::Completions(options) => options.run(cx),
         }
     }

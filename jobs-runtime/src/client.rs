@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use jobs_core::store::memory::MemoryStore;
 use jobs_core::store::{Enqueued, Inspect, Operate, Retention, Store};
@@ -114,6 +115,15 @@ impl Jobs {
     /// A [`Store`](ErrorKind::Store) error.
     pub async fn prune(&self, retention: Retention, limit: u32) -> Result<u32, Error> {
         Ok(self.store().prune(retention, limit).await?)
+    }
+
+    /// What outside the store has slowed it down for longer than `lasting`, in words for an operator;
+    /// workers log it too.
+    ///
+    /// # Errors
+    /// A [`Store`](ErrorKind::Store) error.
+    pub async fn warnings(&self, lasting: Duration) -> Result<Vec<String>, Error> {
+        Ok(self.store().warnings(lasting).await?)
     }
 
     /// Opens a transaction on the database that the jobs are in, for rows of the application that

@@ -19,6 +19,7 @@ mod registry;
 mod run;
 mod signals;
 pub mod store;
+mod telemetry;
 mod wait;
 mod worker;
 

@@ -12,6 +12,8 @@ mod dispatch;
 mod drain;
 mod exit;
 mod flush;
+#[cfg(feature = "http")]
+mod health;
 mod heartbeat;
 mod lease;
 mod ledger;
@@ -51,6 +53,7 @@ use crate::log;
 use crate::registry::Handlers;
 use crate::run::{Board, Reason};
 use crate::signals::Signals;
+use crate::telemetry::Meters;
 
 /// Claims and runs jobs until it is told to stop.
 pub struct Worker<S> {
@@ -69,6 +72,8 @@ struct Wanted {
     lease: Duration,
     poll_interval: Duration,
     stated: Stated,
+    #[cfg(feature = "http")]
+    health: Option<String>,
 }
 
 /// The exit status of a process that [`Worker::run_until_terminated`] had to end because something
@@ -103,6 +108,8 @@ impl<S: Clone + Send + Sync + 'static> Worker<S> {
             lease: Lease::default().length(),
             poll_interval: Duration::from_secs(1),
             stated: Stated::default(),
+            #[cfg(feature = "http")]
+            health: None,
         };
         Self { jobs: jobs.clone(), handlers, state, wanted }
     }
@@ -165,6 +172,19 @@ impl<S: Clone + Send + Sync + 'static> Worker<S> {
         self
     }
 
+    /// Serves `/livez`, `/readyz` and `/metrics` on an address such as `127.0.0.1:9100`; anyone who
+    /// can reach it may ask. Default: nothing is served. What they answer is told in
+    /// `docs/metrics.md`; the answers come from a thread of their own, whatever handlers do.
+    ///
+    /// The first worker of a process that serves them installs a recorder of metrics, unless the
+    /// application has installed one before.
+    #[cfg(feature = "http")]
+    #[must_use]
+    pub fn health(mut self, address: impl Into<String>) -> Self {
+        self.wanted.health = Some(address.into());
+        self
+    }
+
     /// Runs until SIGTERM or SIGINT, then drains. A second signal moves the drain on one phase.
     ///
     /// The process is gone before the grace period ends, since then the supervisor would kill it: if
@@ -213,9 +233,17 @@ impl<S: Clone + Send + Sync + 'static> Worker<S> {
 
     /// Checks the settings and puts the parts together; nothing runs yet.
     fn wire(self, budget: Budget, notifier: Notifier) -> Result<Wired<S>, Error> {
+        #[cfg(feature = "http")]
+        let door = self.wanted.health.as_deref().map(health::Door::open).transpose()?;
+        #[cfg(feature = "http")]
+        if door.is_some() {
+            // Before the meters are made.
+            health::install();
+        }
         let settings = self.wanted.checked(&self.handlers, budget)?;
         budget.tell(&self.handlers);
         let (ended, ends) = mpsc::unbounded_channel();
+        let meters = Meters::of(&self.handlers);
         let split = Split::of(settings.drain);
         let answers_within = split.interrupting.saturating_sub(split.quiet);
         let shared = Arc::new(Shared {
@@ -236,9 +264,17 @@ impl<S: Clone + Send + Sync + 'static> Worker<S> {
             ended,
             board: Arc::new(Board::new(answers_within)),
             tally: Tally::default(),
+            meters,
+            pulse: shared::Pulse::default(),
             notifier,
         });
-        Ok(Wired { shared, ends, heartbeat: heartbeat::Thread::new()? })
+        Ok(Wired {
+            shared,
+            ends,
+            heartbeat: heartbeat::Thread::new()?,
+            #[cfg(feature = "http")]
+            door,
+        })
     }
 }
 
@@ -247,12 +283,16 @@ struct Wired<S> {
     shared: Arc<Shared<S>>,
     ends: mpsc::UnboundedReceiver<settle::Ended>,
     heartbeat: heartbeat::Thread,
+    #[cfg(feature = "http")]
+    door: Option<health::Door>,
 }
 
 impl<S: Clone + Send + Sync + 'static> Wired<S> {
     async fn run(self, stop: Stop) -> Result<DrainReport, Error> {
-        let Self { shared, ends, heartbeat } = self;
+        let Self { shared, ends, heartbeat, .. } = self;
         let _ends_with_us = OverOnDrop(shared.over.clone());
+        #[cfg(feature = "http")]
+        let served = self.door.map(|door| door.serve(&shared)).transpose()?;
         register(&shared).await?;
         shared.notifier.ready();
         let (reports, report) = oneshot::channel();
@@ -265,6 +305,7 @@ impl<S: Clone + Send + Sync + 'static> Wired<S> {
         loops.spawn(upkeep::sweep_loop(shared.clone()));
         loops.spawn(upkeep::prune_loop(shared.clone()));
         loops.spawn(upkeep::recall_loop(shared.clone()));
+        loops.spawn(shared::pulse_loop(shared.clone()));
         loops.spawn(progress::progress_loop(shared.clone()));
         loops.spawn(claim::claim_loop(shared.clone(), TaskTracker::new()));
         let (report, broke) = tokio::join!(report, watch_over(&shared, &mut loops));
@@ -275,6 +316,10 @@ impl<S: Clone + Send + Sync + 'static> Wired<S> {
         }
         // It has nothing left to do: the report was its last word.
         drop(tokio::task::spawn_blocking(move || heartbeat.join()).await);
+        #[cfg(feature = "http")]
+        if let Some(served) = served {
+            drop(tokio::task::spawn_blocking(move || served.join()).await);
+        }
         match broke {
             Ok(()) => report.map_err(|_| heartbeat::died()),
             Err(panic) => Err(panic),

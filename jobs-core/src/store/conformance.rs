@@ -335,6 +335,7 @@ checks! { $
         a_cancel_may_be_asked_again
         a_cancelled_job_is_not_claimed_or_promoted
         a_redrive_brings_back_what_is_dead_or_cancelled
+        a_redrive_goes_no_further_than_its_instant
         a_redrive_keeps_the_claim_number_and_the_payload
         a_redrive_keeps_or_forgets_as_asked
         a_redriven_job_stands_behind_those_that_wait
@@ -357,6 +358,10 @@ checks! { $
         a_job_that_does_not_exist_is_none
         jobs_are_listed_page_by_page
         a_listing_keeps_to_its_filter
+        a_listing_keeps_to_its_spans_and_builds
+        the_newest_jobs_are_listed_from_the_end
+        briefs_are_the_jobs_without_what_they_carry
+        the_depth_counts_what_is_there_up_to_a_limit
         jobs_are_counted_by_queue_kind_version_and_state
         a_fresh_store_is_empty;
     hostile:

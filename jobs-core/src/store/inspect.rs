@@ -1,5 +1,7 @@
 //! What people and tools see.
 
+use std::collections::BTreeMap;
+
 use super::{Drained, Phase};
 use crate::clock::Timestamp;
 use crate::id::{JobId, WorkerId};
@@ -14,8 +16,109 @@ pub struct Filter {
     pub queue: Option<String>,
     /// Only of this kind.
     pub kind: Option<String>,
-    /// Only after this id.
+    /// Only of this error class: that of the dead letter, or of the latest failure.
+    pub class: Option<String>,
+    /// Only enqueued by this build.
+    pub enqueued_by: Option<String>,
+    /// Only whose latest line of history this build wrote; of a dead letter, the build that failed it.
+    pub failed_by: Option<String>,
+    /// Only enqueued in this span.
+    pub enqueued: Span,
+    /// Only ended in this span; one without ends takes those too that have not ended.
+    pub finished: Span,
+    /// Only behind this id, in the order of the listing.
     pub after: Option<JobId>,
+}
+
+/// A span of time; an end that is missing is open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Span {
+    /// From this instant on.
+    pub from: Option<Timestamp>,
+    /// Up to this instant, without it.
+    pub before: Option<Timestamp>,
+}
+
+impl Span {
+    /// Whether nothing is kept out.
+    pub const fn is_open(self) -> bool {
+        self.from.is_none() && self.before.is_none()
+    }
+
+    /// Whether an instant lies in the span.
+    pub fn contains(self, instant: Timestamp) -> bool {
+        self.from.is_none_or(|from| from <= instant)
+            && self.before.is_none_or(|before| instant < before)
+    }
+}
+
+impl Depth {
+    /// Gathers what is told of routes: a queue, how many are ready, and the due instant of the first;
+    /// and of queues: how many run.
+    pub fn gather(
+        states: Vec<(State, u64)>,
+        routes: impl IntoIterator<Item = (String, u64, Timestamp)>,
+        running: impl IntoIterator<Item = (String, u64)>,
+        most: u32,
+    ) -> Self {
+        let mut queues: BTreeMap<String, QueueDepth> = BTreeMap::new();
+        let most = u64::from(most);
+        let empty = |queue: &str| QueueDepth {
+            queue: queue.to_owned(),
+            ready: 0,
+            head_due_at: None,
+            running: 0,
+        };
+        for (name, ready, head_due_at) in routes {
+            let queue = queues.entry(name.clone()).or_insert_with(|| empty(&name));
+            queue.ready = queue.ready.saturating_add(ready).min(most);
+            queue.head_due_at = Some(queue.head_due_at.unwrap_or(head_due_at).min(head_due_at));
+        }
+        for (name, running) in running {
+            queues.entry(name.clone()).or_insert_with(|| empty(&name)).running = running.min(most);
+        }
+        Self { states, queues: queues.into_values().collect() }
+    }
+}
+
+/// What identifies a job and tells why it is where it is, without what it carries.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Brief {
+    /// The job.
+    pub id: JobId,
+    /// Where it is in its life.
+    pub state: State,
+    /// Its queue.
+    pub queue: String,
+    /// The stored kind.
+    pub kind: String,
+    /// The class of the dead letter, or of the latest failure.
+    pub class: Option<String>,
+    /// When it ended.
+    pub finished_at: Option<Timestamp>,
+}
+
+/// How full a store is.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Depth {
+    /// How many jobs each state has, in the order of [`State::ALL`].
+    pub states: Vec<(State, u64)>,
+    /// The queues that have ready or running jobs, in order of name.
+    pub queues: Vec<QueueDepth>,
+}
+
+/// How full a queue is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QueueDepth {
+    /// The queue.
+    pub queue: String,
+    /// How many of its jobs are ready.
+    pub ready: u64,
+    /// When the longest waiting of the jobs that stand first in their routes fell due; `None` when
+    /// none is ready.
+    pub head_due_at: Option<Timestamp>,
+    /// How many of its jobs run.
+    pub running: u64,
 }
 
 /// How many jobs share a queue, a kind, a version and a state.

@@ -1,5 +1,6 @@
 //! What people and tools change.
 
+use crate::clock::Timestamp;
 use crate::id::JobId;
 use crate::state::State;
 
@@ -23,6 +24,9 @@ pub struct Redrive {
     pub keeps_counters: bool,
     /// Forget the checkpoint and its number; otherwise the job resumes from it.
     pub forgets_checkpoint: bool,
+    /// Bring back only what had ended before this instant, so that a job which was brought back, ran
+    /// and died again since somebody looked stays as it is.
+    pub ended_before: Option<Timestamp>,
 }
 
 /// What became of a redrive.
@@ -32,6 +36,8 @@ pub enum Redriven {
     Ready,
     /// A waiting job with its kind and unique key stands for it; it stays as it was.
     TwinWaits(JobId),
+    /// It ended at or after the instant that the redrive goes up to; it stays as it was.
+    EndedLater,
     /// It is in this state and can't be redriven.
     Not(State),
     /// There is no such job.

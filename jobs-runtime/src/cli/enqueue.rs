@@ -151,3 +151,6 @@ fn header(text: &str) -> Result<(String, String), String> {
     let header = header.map(|(name, value)| (name.to_owned(), value.to_owned()));
     header.ok_or_else(|| "write NAME=VALUE".to_owned())
 }
+
+#[cfg(test)]
+mod tests;

@@ -14,20 +14,23 @@ use crate::{JobId, JobRecord, State};
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "Examples:\n  jobs list --state dead --kind billing.charge\n  \
                         jobs list --columns id,kind,error --limit 500\n  \
-                        jobs list --json --after 1200 | jq '.[].payload'")]
+                        jobs list --json --oldest --after 1200 | jq '.[].payload'")]
 pub struct Options {
     /// Only in this state.
     #[arg(long, value_parser = state())]
     state: Option<State>,
     #[command(flatten)]
     selection: Selection,
-    /// Only behind this job: where the page before ended.
+    /// The oldest first, instead of the newest.
+    #[arg(long)]
+    oldest: bool,
+    /// Only behind this job in the order of the list: where the page before ended.
     #[arg(long, value_name = "JOB", value_parser = job_id)]
     after: Option<JobId>,
     /// At most this many.
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     limit: u32,
-    /// The columns of the table, in this order.
+    /// The columns of the table, in this order. JSON has them all.
     #[arg(
         long,
         value_enum,
@@ -61,15 +64,23 @@ pub(super) enum Column {
     Due,
     Claimed,
     Finished,
+    Progress,
+    Result,
     Payload,
 }
 
 impl Options {
     pub(super) async fn run(&self, cx: &Context) -> Result<()> {
         let jobs = cx.open().await?;
-        let filter = Filter { state: self.state, after: self.after, ..self.selection.filter() };
+        let now = jobs.clock().now();
+        let filter = Filter { state: self.state, after: self.after, ..self.selection.filter(now) };
         // One more tells whether there are more.
-        let mut found = jobs.inspect().jobs(&filter, self.limit + 1).await?;
+        let most = self.limit + 1;
+        let mut found = if self.oldest {
+            jobs.inspect().jobs(&filter, most).await?
+        } else {
+            jobs.inspect().newest(&filter, most).await?
+        };
         let page = usize::try_from(self.limit).unwrap_or(usize::MAX);
         let has_more = found.len() > page;
         found.truncate(page);
@@ -111,6 +122,8 @@ impl Column {
             Self::Due => "DUE",
             Self::Claimed => "CLAIMED",
             Self::Finished => "FINISHED",
+            Self::Progress => "PROGRESS",
+            Self::Result => "RESULT",
             Self::Payload => "PAYLOAD",
         }
     }
@@ -140,6 +153,8 @@ impl Column {
             Self::Due => Shown::new(second(job.due_at)),
             Self::Claimed => Shown::maybe(job.claimed_at.map(second)),
             Self::Finished => Shown::maybe(job.finished_at.map(second)),
+            Self::Progress => text(&job.progress),
+            Self::Result => text(&job.result),
             Self::Payload => Shown::new(job.payload.as_str()),
         }
     }

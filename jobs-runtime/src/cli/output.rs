@@ -27,6 +27,10 @@ impl Output {
         Self { is_json, is_terminal, has_colours: is_terminal && !is_set("NO_COLOR") && !is_dumb }
     }
 
+    pub(super) const fn is_terminal(self) -> bool {
+        self.is_terminal
+    }
+
     /// Writes a table. In a terminal each row is one line, cut to its width; in a pipe nothing is
     /// cut.
     pub(super) fn table(self, header: &[&str], rows: Vec<Vec<Shown>>) -> Result<()> {
@@ -135,6 +139,12 @@ pub(super) fn print(text: &str) -> Result<()> {
 pub(super) fn json<T: Serialize>(value: &T) -> Result<()> {
     let json = serde_json::to_string_pretty(value).expect("an answer is plain JSON");
     print(&format!("{}\n", visible_json(&json)))
+}
+
+/// Writes one JSON value in one line.
+pub(super) fn json_line<T: Serialize>(value: &T) -> Result<()> {
+    let json = serde_json::to_string(value).expect("an answer is plain JSON");
+    print(&format!("{}\n", visible_json(&json).replace('\n', " ")))
 }
 
 /// Writes a JSON array, an element a line.

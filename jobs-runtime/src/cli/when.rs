@@ -14,6 +14,17 @@ pub(super) enum When {
     Ago(Duration),
 }
 
+impl When {
+    pub(super) fn resolved(self, now: Timestamp) -> Timestamp {
+        match self {
+            Self::At(instant) => instant,
+            Self::Ago(span) => {
+                Timestamp::from_micros(now.as_micros().saturating_sub(crate::micros(span)))
+            }
+        }
+    }
+}
+
 /// Reads `2h`, `3 days`, `2026-11-30` (its first instant in UTC) or `2026-11-30T02:15:00Z`.
 pub(super) fn parse(text: &str) -> Result<When, String> {
     if let Ok(span) = span(text) {
@@ -53,7 +64,7 @@ pub(super) fn second(instant: Timestamp) -> String {
 pub(super) fn length(span: Duration) -> String {
     const UNITS: [(u64, &str); 4] = [(86_400, "d"), (3_600, "h"), (60, "m"), (1, "s")];
     let seconds = span.as_secs();
-    if seconds == 0 {
+    if seconds == 0 && !span.is_zero() {
         return format!("{}ms", span.as_millis());
     }
     let first = UNITS.iter().position(|(unit, _)| seconds >= *unit).unwrap_or(UNITS.len() - 1);
@@ -99,7 +110,7 @@ mod tests {
 
     #[test]
     fn lengths_are_told_in_their_two_largest_units() {
-        let cases = [(0, "0ms"), (59, "59s"), (60, "1m"), (3_725, "1h 2m"), (86_400 * 3, "3d")];
+        let cases = [(0, "0s"), (59, "59s"), (60, "1m"), (3_725, "1h 2m"), (86_400 * 3, "3d")];
         for (seconds, text) in cases {
             assert_eq!(length(Duration::from_secs(seconds)), text);
         }

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::Context;
 use super::exit::Result;
-use super::output::{Shown, json_lines};
+use super::output::{Output, Shown, json_lines};
 use super::when::second;
 use crate::store::WorkerRecord;
 
@@ -17,7 +17,7 @@ pub struct Options {
 }
 
 #[derive(Serialize)]
-struct Answer<'a> {
+pub(super) struct Answer<'a> {
     id: i64,
     name: &'a str,
     build: &'a str,
@@ -36,12 +36,20 @@ impl Options {
         if cx.output.is_json {
             return json_lines(shown.iter().map(|worker| answer(worker)));
         }
-        let header = ["ID", "NAME", "BUILD", "PHASE", "HELD", "STARTED", "ENDED"];
-        cx.output.table(&header, shown.iter().map(|worker| row(worker)).collect())
+        table(cx.output, shown.into_iter())
     }
 }
 
-fn answer(worker: &WorkerRecord) -> Answer<'_> {
+/// Workers as a table.
+pub(super) fn table<'a>(
+    output: Output,
+    workers: impl Iterator<Item = &'a WorkerRecord>,
+) -> Result<()> {
+    let header = ["ID", "NAME", "BUILD", "PHASE", "HELD", "STARTED", "ENDED"];
+    output.table(&header, workers.map(row).collect())
+}
+
+pub(super) fn answer(worker: &WorkerRecord) -> Answer<'_> {
     Answer {
         id: worker.id.0,
         name: &worker.name,

@@ -169,6 +169,7 @@ impl Intake {
             shared.ledger.claim_answered();
             return Ok(Turn::Nothing);
         }
+        shared.meters.claimed(jobs.iter().map(|job| job.kind.as_str()));
         if plan == Plan::Alone {
             self.suspects.started();
         }

@@ -192,7 +192,11 @@ where
         clock: shared.jobs.clock().as_ref(),
         signals: &entry.signals,
     };
+    let waited = shared.jobs.clock().now().since(job.due_at);
+    shared.meters.started(info.kind(), waited);
+    let started_at = shared.elapsed();
     let ended = ended_how(handler, timeout, entry).await;
+    shared.meters.ended(info.kind(), shared.elapsed().saturating_sub(started_at));
     entry.signals.end_spawned().await;
     let ending = span.in_scope(|| ending(ended, entry, timeout));
     match judged.handled.policy.on_stop {

@@ -123,6 +123,7 @@ async fn beat<S>(
         None => connection.insert(bounded(limit, shared.store().heartbeat()).await?),
     };
     let sent_at = shared.elapsed();
+    let left = shared.tenancy.left(sent_at);
     // Less than the bound, so that the store's own answer comes first on a busy machine too.
     let renewed = heartbeat.renew(worker, shared.tenancy.phase(), limit * 3 / 4);
     let renewed = match bounded(limit * 5 / 4, renewed).await {
@@ -137,7 +138,10 @@ async fn beat<S>(
         renewed => renewed?,
     };
     match renewed {
-        Renewed::Renewed => shared.tenancy.renewed(worker, sent_at),
+        Renewed::Renewed => {
+            shared.tenancy.renewed(worker, sent_at);
+            shared.meters.renewed(left);
+        }
         Renewed::Undecided => {
             shared.tenancy.renewed(worker, sent_at);
             return Ok(Next::Soon);
@@ -189,8 +193,10 @@ async fn watch_loop<S>(shared: &Shared<S>) {
     let every = (shared.tenancy.lease().length() / 30).min(Duration::from_secs(1));
     let every = every.min(shared.notifier.interval());
     let mut named: Vec<JobId> = Vec::new();
+    shared.pulse.heartbeat(shared.elapsed());
     while timeout(every, shared.over.cancelled()).await.is_err() {
         let now = shared.elapsed();
+        shared.pulse.heartbeat(now);
         shared.notifier.lives(now);
         if let Some(worker) = shared.worker() {
             match shared.tenancy.margin(now) {

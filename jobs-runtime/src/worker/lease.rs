@@ -127,6 +127,12 @@ impl Tenancy {
         self.tenure.send_replace(Tenure::Closed);
     }
 
+    /// What is left of the lease, counted from when the last accepted renewal was sent.
+    pub(crate) fn left(&self, now: Duration) -> Duration {
+        let since = now.saturating_sub(self.state().renewed_at);
+        self.lease.length().saturating_sub(since)
+    }
+
     pub(crate) fn margin(&self, now: Duration) -> Margin {
         let since = now.saturating_sub(self.state().renewed_at);
         if since >= self.lease.abort() {

@@ -136,6 +136,7 @@ async fn settle_batch<S>(shared: &Shared<S>, mut batch: Vec<Ended>) -> Vec<Ended
             return locked;
         }
         let settlements: Vec<_> = batch.iter().map(|ended| settlement(shared, ended)).collect();
+        shared.meters.settling(settlements.len());
         let error = match shared.store().settle(&shared.author(), &settlements).await {
             Ok(answers) => {
                 locked.extend(told_all(shared, batch, &answers));
@@ -335,11 +336,13 @@ fn told<S>(shared: &Shared<S>, ended: &Ended, answer: Settled) {
     let state = match answer {
         Settled::Applied(state) => state,
         Settled::LeaseLost => {
+            shared.meters.lost();
             tracing::warn!(job, kind, "the run had lost its claim; its outcome is dropped");
             return;
         }
         Settled::Locked => return,
     };
+    shared.meters.settled(&ended.ending, state);
     match &ended.ending {
         Ending::Done => {
             Tally::count(&shared.tally.settled);

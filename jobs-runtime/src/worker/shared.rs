@@ -16,6 +16,7 @@ use super::systemd::Notifier;
 use crate::client::Jobs;
 use crate::registry::Handlers;
 use crate::run::Board;
+use crate::telemetry::Meters;
 
 /// The settings of a worker, checked.
 #[derive(Debug, Clone)]
@@ -56,6 +57,8 @@ pub(crate) struct Shared<S> {
     pub(crate) ended: tokio::sync::mpsc::UnboundedSender<Ended>,
     pub(crate) board: Arc<Board>,
     pub(crate) tally: Tally,
+    pub(crate) meters: Meters,
+    pub(crate) pulse: Pulse,
     pub(super) notifier: Notifier,
 }
 
@@ -106,6 +109,56 @@ impl<S> Shared<S> {
 
     pub(crate) fn author(&self) -> Author {
         Author { worker: self.worker(), build: self.jobs.build().clone() }
+    }
+}
+
+/// When the runtime and the heartbeat's thread last moved, in milliseconds of the leases' clock; 0
+/// before they have begun, which nobody is killed for: the store may be away.
+#[derive(Debug, Default)]
+pub(crate) struct Pulse {
+    runtime_ms: AtomicU64,
+    heartbeat_ms: AtomicU64,
+}
+
+/// What stands still.
+#[cfg(feature = "http")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Standstill {
+    Heartbeat,
+    Runtime,
+}
+
+impl Pulse {
+    pub(crate) fn heartbeat(&self, now: Duration) {
+        self.heartbeat_ms.store(millis(now), Ordering::Relaxed);
+    }
+
+    /// What has stood still for longer than `longest`.
+    #[cfg(feature = "http")]
+    pub(crate) fn standstill(&self, now: Duration, longest: Duration) -> Option<Standstill> {
+        let stands = |moved: &AtomicU64| {
+            let moved_ms = moved.load(Ordering::Relaxed);
+            moved_ms > 0 && millis(now).saturating_sub(moved_ms) > millis(longest)
+        };
+        if stands(&self.heartbeat_ms) {
+            Some(Standstill::Heartbeat)
+        } else {
+            stands(&self.runtime_ms).then_some(Standstill::Runtime)
+        }
+    }
+}
+
+fn millis(span: Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Shows that the runtime moves.
+pub(crate) async fn pulse_loop<S>(shared: Arc<Shared<S>>) {
+    loop {
+        shared.pulse.runtime_ms.store(millis(shared.elapsed()), Ordering::Relaxed);
+        if pause(&shared, Duration::from_secs(1)).await {
+            return;
+        }
     }
 }
 

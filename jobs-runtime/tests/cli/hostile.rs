@@ -27,9 +27,14 @@ fn escapes_reach_no_terminal() {
             .queue("q \u{202e} x")
             .await
             .unwrap();
-        session.run(&["list", "--columns", "id,queue,payload"]);
+        let to = "nobody: \u{1b}[2J\u{9b}1m\r\n\u{202e}gone".to_owned();
+        let dead = jobs.enqueue(super::looks::Mail { to }).await.unwrap().id();
+        super::looks::work(&jobs, &[dead]).await;
+        session.run(&["list", "--columns", "id,queue,error,payload"]);
         session.run(&["list", "--json"]);
         session.run(&["show", "1"]);
+        session.run(&["show", "2"]);
+        session.run(&["queues"]);
         session.run(&["pause", "q \u{202e} x", "--reason", "\u{1b}[2J"]);
     });
     let is_quiet = |c: char| c == '\n' || !c.is_control() && !"\u{202e}\u{feff}".contains(c);

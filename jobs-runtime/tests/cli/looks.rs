@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use jobs_runtime::{Job, JobError, Registry, Worker};
+use jobs_runtime::{Job, JobError, JobId, Jobs, Registry, ResultExt as _, Worker};
 use serde::{Deserialize, Serialize};
 
 use crate::session::over_both;
@@ -23,8 +23,11 @@ async fn charge(job: Charge, _: jobs_runtime::JobContext<()>) -> Result<(), JobE
     if job.order < 0 { Err(JobError::from(std::io::Error::other("no such order"))) } else { Ok(()) }
 }
 
-async fn mail(_: Mail, _: jobs_runtime::JobContext<()>) -> Result<(), JobError> {
-    Ok(())
+async fn mail(job: Mail, _: jobs_runtime::JobContext<()>) -> Result<(), JobError> {
+    match job.to.strip_prefix("nobody: ") {
+        Some(why) => Err(std::io::Error::other(why.to_owned())).permanent(),
+        None => Ok(()),
+    }
 }
 
 pub(crate) fn handlers() -> jobs_runtime::Handlers<()> {
@@ -40,22 +43,63 @@ fn a_store_is_looked_at_without_json() {
         session.run(&["workers", "--json"]);
         let dead = jobs.enqueue(Charge { order: -7 }).await.unwrap().id();
         let done = jobs.enqueue(Mail { to: "ann".to_owned() }).await.unwrap().id();
-        let worker = Worker::new(&jobs, handlers(), ()).name("first");
-        let until = async {
-            jobs.wait(dead).await.unwrap();
-            jobs.wait(done).await.unwrap();
-        };
-        worker.run_until(until).await.unwrap();
+        work(&jobs, &[dead, done]).await;
         let later = Duration::from_hours(24 * 365);
         jobs.enqueue(Mail { to: "bob".to_owned() }).delay(later).await.unwrap();
         session.run(&["list"]);
         session.run(&["list", "--state", "dead", "--columns", "id,class,error,build"]);
         session.run(&["list", "--limit", "1"]);
-        session.run(&["list", "--after", "1", "--kind", "mail.send", "--columns", "id,payload"]);
+        session.run(&["list", "--limit", "1", "--oldest"]);
+        session.run(&[
+            "list",
+            "--class",
+            "error",
+            "--ended-since",
+            "1h",
+            "--failed-by",
+            "shop 1.0",
+        ]);
+        session.run(&["list", "--ended-until", "1h"]);
+        session.run(&["list", "--after", "3", "--kind", "mail.send", "--columns", "id,payload"]);
         session.run(&["show", "1"]);
         session.run(&["show", "4"]);
         session.run(&["workers"]);
         session.run(&["workers", "--all"]);
+    });
+    insta::assert_snapshot!(text);
+}
+
+/// Runs jobs until each of these has ended.
+pub(crate) async fn work(jobs: &Jobs, ids: &[JobId]) {
+    let until = async {
+        for id in ids {
+            jobs.wait(*id).await.unwrap();
+        }
+    };
+    Worker::new(jobs, handlers(), ()).name("first").run_until(until).await.unwrap();
+}
+
+#[test]
+fn queues_states_workers_and_deploys_are_told() {
+    let text = over_both(&async |session| {
+        let jobs = session.client().await;
+        let done = jobs.enqueue(Mail { to: "ann".to_owned() }).await.unwrap().id();
+        work(&jobs, &[done]).await;
+        jobs.enqueue_all([Charge { order: 1 }, Charge { order: 2 }]).await.unwrap();
+        jobs.enqueue(Mail { to: "bob".to_owned() }).queue("slow").await.unwrap();
+        for queue in ["slow", "empty"] {
+            session.run(&["pause", queue, "--reason", "the bank is away"]);
+        }
+        session.run(&["queues"]);
+        session.run(&["queues", "--json"]);
+        session.run(&["stats"]);
+        session.run(&["stats", "--json"]);
+        session.run(&["stats", "--by-kind"]);
+        session.run(&["stats", "--by-kind", "--json"]);
+        session.run(&["deploys"]);
+        session.run(&["deploys", "--json"]);
+        session.run(&["watch", "--count", "2", "--interval", "0s"]);
+        session.run(&["watch", "--count", "1", "--json"]);
     });
     insta::assert_snapshot!(text);
 }

@@ -4,6 +4,9 @@
 mod postgres_support;
 mod session;
 
+mod doctor;
 mod hostile;
 mod looks;
+mod redrives;
+mod terminal;
 mod usage;

@@ -4,10 +4,12 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use std::time::Duration;
 
 use jobs_runtime::{Jobs, JobsBuilder};
+use sqlx::{AssertSqlSafe, Connection as _, Executor as _, SqliteConnection};
 
-use crate::postgres_support::{block_on, server_url, with_schema};
+use crate::postgres_support::{block_on, connect, quoted, server_url, with_schema};
 
 /// The database that a session is about.
 pub(crate) struct Session {
@@ -36,6 +38,28 @@ impl Session {
     /// Runs a command and adds it and its answer to the session's text.
     pub(crate) fn run(&mut self, arguments: &[&str]) -> Output {
         self.run_with(arguments, "")
+    }
+
+    /// Makes every run that has ended one of this length.
+    pub(crate) async fn stretch_runs(&self, length: Duration) {
+        let micros = length.as_micros();
+        let stretch = |table: &str| {
+            AssertSqlSafe(format!("UPDATE {table} SET finished_at_us = claimed_at_us + {micros}"))
+        };
+        if self.url.starts_with("sqlite:") {
+            let mut file = SqliteConnection::connect(&self.url).await.unwrap();
+            file.execute(stretch("jobs_job")).await.unwrap();
+        } else {
+            let table = format!("{}.job", quoted(&self.schema));
+            connect().await.execute(stretch(&table)).await.unwrap();
+        }
+    }
+
+    /// What a JSON command answers.
+    pub(crate) fn json(&self, arguments: &[&str]) -> serde_json::Value {
+        let output = fed(self.command(arguments), "");
+        serde_json::from_slice(&output.stdout)
+            .unwrap_or_else(|error| panic!("{arguments:?}: {error}: {}", told(&output)))
     }
 
     /// As [`run`](Self::run), with something on standard input.
@@ -128,10 +152,19 @@ pub(crate) fn settled(text: &str) -> String {
         rest = &rest[at..];
         let end = rest.find(|c: char| !(c.is_ascii_digit() || "-:.TZ".contains(c)));
         let (word, behind) = rest.split_at(end.unwrap_or(rest.len()));
+        // The colon of a sentence.
+        let (word, behind) = match word.strip_suffix(':') {
+            Some(instant) => (instant, &rest[instant.len()..]),
+            None => (word, behind),
+        };
+        let is_wait = behind.starts_with("s  ") && word.bytes().all(|c| c.is_ascii_digit());
         let is_instant = word.len() >= 20 && word.ends_with('Z') && word.contains('T');
         let is_span = out.ends_with('(') || out.ends_with("took  ");
         if is_instant {
             out.push_str(INSTANT);
+            rest = behind;
+        } else if is_wait {
+            out.push('0');
             rest = behind;
         } else if is_span {
             let unit = behind.find([')', '\n']).unwrap_or(behind.len());

@@ -1,12 +1,10 @@
 //! Wrong commands, wrong addresses, pipes and terminals.
 
 use std::fmt::Write as _;
-use std::fs::File;
 use std::io::Read as _;
 use std::process::Stdio;
 
-use crate::postgres_support::block_on;
-use crate::session::{fed, jobs, over_both, sqlite_url, told};
+use crate::session::{fed, jobs, over_both, told};
 
 #[test]
 fn every_mistake_is_answered_by_what_to_type() {
@@ -91,56 +89,6 @@ fn a_reader_that_leaves_early_is_no_error() {
         }
     });
     assert_eq!(text, "");
-}
-
-/// What the binary writes to a terminal of this width.
-fn at_terminal(url: &str, arguments: &[&str], no_color: bool) -> String {
-    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-    let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
-    grantpt(&master).unwrap();
-    unlockpt(&master).unwrap();
-    let name = ptsname(&master, Vec::new()).unwrap().into_string().unwrap();
-    let terminal = File::options().read(true).write(true).open(&name).unwrap();
-    let size = rustix::termios::Winsize { ws_row: 24, ws_col: 60, ws_xpixel: 0, ws_ypixel: 0 };
-    rustix::termios::tcsetwinsize(&terminal, size).unwrap();
-    let mut command = jobs();
-    command.args(arguments).env("JOBS_URL", url).env("TERM", "xterm");
-    if no_color {
-        command.env("NO_COLOR", "1");
-    }
-    command.stdin(Stdio::null()).stdout(terminal.try_clone().unwrap()).stderr(terminal);
-    let mut child = command.spawn().unwrap();
-    drop(command);
-    let mut text = Vec::new();
-    let mut reader = File::from(master);
-    let mut chunk = [0; 4096];
-    // A terminal that nobody holds open any more ends in an error.
-    while let Ok(read @ 1..) = reader.read(&mut chunk) {
-        text.extend_from_slice(&chunk[..read]);
-    }
-    assert!(child.wait().unwrap().success());
-    String::from_utf8(text).unwrap().replace("\r\n", "\n")
-}
-
-#[test]
-fn a_terminal_gets_colours_and_its_width_and_a_pipe_gets_neither() {
-    let folder = tempfile::tempdir().unwrap();
-    let url = sqlite_url(folder.path());
-    block_on(async {
-        let jobs = jobs_runtime::Jobs::open(&url).await.unwrap();
-        let to = "a name that is much longer than a line of the terminal has room for".to_owned();
-        jobs.enqueue(super::looks::Mail { to }).await.unwrap();
-    });
-    let list = ["list", "--columns", "id,state,kind,payload"];
-    let coloured = at_terminal(&url, &list, false);
-    assert!(coloured.contains("\u{1b}["), "{coloured}");
-    let plain = at_terminal(&url, &list, true);
-    assert!(!plain.contains('\u{1b}'), "{plain}");
-    insta::assert_snapshot!(plain);
-    let mut command = jobs();
-    command.args(list).env("JOBS_URL", &url);
-    let piped = told(&fed(command, ""));
-    assert!(!piped.contains('\u{1b}') && piped.contains("has room for"), "{piped}");
 }
 
 #[test]

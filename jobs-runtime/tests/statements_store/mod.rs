@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use jobs_runtime::store::memory::MemoryStore;
 use jobs_runtime::store::{
-    Author, Cancelled, CheckpointSave, Claim, Claimed, Count, Duty, Enqueued, Filter, Heartbeat,
-    Inspect, NewWorker, Operate, Paused, Promoted, Redrive, Redriven, Retention, Row, Settled,
-    Standing, Store, Sweep, Swept, Wake, WorkerRecord,
+    Author, Brief, Cancelled, CheckpointSave, Claim, Claimed, Count, Depth, Duty, Enqueued, Filter,
+    Heartbeat, Inspect, NewWorker, Operate, Paused, Promoted, Redrive, Redriven, Retention, Row,
+    Settled, Standing, Store, Sweep, Swept, Wake, WorkerRecord,
 };
 use jobs_runtime::{
     Clock, Event, Fence, JobId, JobRecord, NewJob, ProgressNote, QueueName, Route, Settlement,
@@ -117,6 +117,9 @@ counted! {
     job(id: JobId) -> Option<JobRecord>;
     events(id: JobId) -> Vec<Event>;
     jobs(filter: &Filter, limit: u32) -> Vec<JobRecord>;
+    newest(filter: &Filter, limit: u32) -> Vec<JobRecord>;
+    briefs(filter: &Filter, limit: u32) -> Vec<Brief>;
+    depth(most: u32) -> Depth;
     counts() -> Vec<Count>;
     workers() -> Vec<WorkerRecord>;
     paused() -> Vec<Paused>;

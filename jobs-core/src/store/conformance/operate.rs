@@ -11,8 +11,10 @@ use crate::record::{Counters, EventKind};
 use crate::state::State;
 
 const NOTHING: JobId = JobId(1_000_000_000);
-const KEEP: Redrive = Redrive { keeps_counters: true, forgets_checkpoint: false };
-const FORGET: Redrive = Redrive { keeps_counters: false, forgets_checkpoint: true };
+const KEEP: Redrive =
+    Redrive { keeps_counters: true, forgets_checkpoint: false, ended_before: None };
+const FORGET: Redrive =
+    Redrive { keeps_counters: false, forgets_checkpoint: true, ended_before: None };
 
 pub(super) async fn a_cancel_ends_waiting_jobs_and_asks_running_ones(subject: &dyn Subject) {
     let scene = Scene::open(subject).await;
@@ -98,6 +100,24 @@ pub(super) async fn a_redrive_brings_back_what_is_dead_or_cancelled(subject: &dy
     assert_eq!((last.number, last.worker, last.build), (2, None, None));
     assert_eq!(last.claim, record.claim);
     assert_eq!(scene.claim(ALL).await.len(), 2);
+}
+
+pub(super) async fn a_redrive_goes_no_further_than_its_instant(subject: &dyn Subject) {
+    let scene = Scene::open(subject).await;
+    let early = scene.dead(&job("a")).await;
+    let again = scene.dead(&job("a")).await;
+    subject.advance(SECOND).await;
+    subject.operate().redrive(&[again], Redrive::default()).await.unwrap();
+    let run = scene.take().await;
+    scene.end_as(&run, &failed(Retry::Never), State::Dead).await;
+    let at = scene.record(again).await.finished_at;
+    assert!(at > scene.record(early).await.finished_at);
+    let shown = Redrive { ended_before: at, ..Redrive::default() };
+    let redriven = subject.operate().redrive(&[early, again], shown).await.unwrap();
+    assert_eq!(redriven, [Redriven::Ready, Redriven::EndedLater]);
+    let states = [scene.state(early).await, scene.state(again).await];
+    assert_eq!(states, [State::Ready, State::Dead]);
+    assert_eq!(scene.events(again).await.len(), 3, "a job that is left alone has no new event");
 }
 
 pub(super) async fn a_redrive_keeps_the_claim_number_and_the_payload(subject: &dyn Subject) {

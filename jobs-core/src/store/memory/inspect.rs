@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 
-use super::super::{Count, Filter, Inspect, Paused, Result, WorkerRecord};
+use super::super::{Brief, Count, Depth, Filter, Inspect, Paused, Result, WorkerRecord};
 use super::MemoryStore;
 use super::claim::size;
-use super::tables::Tables;
+use super::tables::{Tables, place, route};
 use crate::id::JobId;
 use crate::record::{Event, JobRecord};
+use crate::state::State;
 
 #[async_trait]
 impl Inspect for MemoryStore {
@@ -26,10 +27,28 @@ impl Inspect for MemoryStore {
 
     async fn jobs(&self, filter: &Filter, limit: u32) -> Result<Vec<JobRecord>> {
         let jobs = |tables: &mut Tables, _| {
-            let wanted = tables.jobs.values().filter(|job| wants(filter, job));
-            wanted.take(size(limit)).cloned().collect()
+            let wanted = tables.jobs.values().filter(|job| tables.wants(filter, job));
+            let behind = wanted.filter(|job| filter.after.is_none_or(|after| job.id > after));
+            behind.take(size(limit)).cloned().collect()
         };
         Ok(self.call(jobs).await)
+    }
+
+    async fn newest(&self, filter: &Filter, limit: u32) -> Result<Vec<JobRecord>> {
+        let jobs = |tables: &mut Tables, _| {
+            let wanted = tables.jobs.values().rev().filter(|job| tables.wants(filter, job));
+            let behind = wanted.filter(|job| filter.after.is_none_or(|after| job.id < after));
+            behind.take(size(limit)).cloned().collect()
+        };
+        Ok(self.call(jobs).await)
+    }
+
+    async fn briefs(&self, filter: &Filter, limit: u32) -> Result<Vec<Brief>> {
+        Ok(self.jobs(filter, limit).await?.into_iter().map(brief).collect())
+    }
+
+    async fn depth(&self, most: u32) -> Result<Depth> {
+        Ok(self.call(|tables, _| tables.depth(most)).await)
     }
 
     async fn counts(&self) -> Result<Vec<Count>> {
@@ -45,14 +64,53 @@ impl Inspect for MemoryStore {
     }
 }
 
-fn wants(filter: &Filter, job: &JobRecord) -> bool {
-    filter.state.is_none_or(|state| job.state == state)
-        && filter.queue.as_ref().is_none_or(|queue| job.queue == *queue)
-        && filter.kind.as_ref().is_none_or(|kind| job.kind == *kind)
-        && filter.after.is_none_or(|after| job.id > after)
+fn brief(job: JobRecord) -> Brief {
+    let JobRecord { id, state, queue, kind, error_class: class, finished_at, .. } = job;
+    Brief { id, state, queue, kind, class, finished_at }
+}
+
+/// Whether a filter lets a value through.
+fn is<T: PartialEq>(wanted: Option<&T>, found: Option<&T>) -> bool {
+    wanted.is_none() || wanted == found
 }
 
 impl Tables {
+    /// Whether a job is one of those that a filter asks for, wherever the page begins.
+    fn wants(&self, filter: &Filter, job: &JobRecord) -> bool {
+        let latest = || self.events.get(&job.id)?.back()?.build.as_ref();
+        is(filter.state.as_ref(), Some(&job.state))
+            && is(filter.queue.as_ref(), Some(&job.queue))
+            && is(filter.kind.as_ref(), Some(&job.kind))
+            && is(filter.class.as_ref(), job.error_class.as_ref())
+            && is(filter.enqueued_by.as_ref(), job.build.as_ref())
+            && (filter.failed_by.is_none() || filter.failed_by.as_ref() == latest())
+            && filter.enqueued.contains(job.enqueued_at)
+            && (filter.finished.is_open()
+                || job.finished_at.is_some_and(|at| filter.finished.contains(at)))
+    }
+
+    fn depth(&self, most: u32) -> Depth {
+        let count = |state| {
+            let jobs = self.jobs.values().filter(|job| job.state == state);
+            (state, number(jobs.take(size(most)).count()))
+        };
+        let states = State::ALL.map(count);
+        let mut routes: BTreeMap<_, Vec<&JobRecord>> = BTreeMap::new();
+        let mut running = BTreeMap::new();
+        for job in self.jobs.values() {
+            match job.state {
+                State::Ready => routes.entry((&job.queue, route(job))).or_default().push(job),
+                State::Running => *running.entry(job.queue.clone()).or_insert(0) += 1,
+                State::Scheduled | State::Succeeded | State::Dead | State::Cancelled => {}
+            }
+        }
+        let of_route = |((queue, _), jobs): ((&String, _), Vec<&JobRecord>)| {
+            let first = jobs.iter().min_by_key(|job| place(job))?;
+            Some((queue.clone(), number(jobs.len()), first.due_at))
+        };
+        Depth::gather(states.into(), routes.into_iter().filter_map(of_route), running, most)
+    }
+
     fn counts(&self) -> Vec<Count> {
         let mut counts = BTreeMap::new();
         for job in self.jobs.values() {
@@ -67,9 +125,13 @@ impl Tables {
 
     fn worker_records(&self) -> Vec<WorkerRecord> {
         let record = |(id, worker): (&_, &super::tables::Worker)| {
-            let held = u64::try_from(self.runs_of(*id).count()).unwrap_or(u64::MAX);
+            let held = number(self.runs_of(*id).count());
             WorkerRecord { held, ..worker.record.clone() }
         };
         self.workers.iter().rev().map(record).collect()
     }
+}
+
+fn number(count: usize) -> u64 {
+    u64::try_from(count).unwrap_or(u64::MAX)
 }

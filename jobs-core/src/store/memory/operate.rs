@@ -82,6 +82,9 @@ impl Tables {
                 return Redriven::Not(job.state);
             }
         }
+        if redrive.ended_before.is_some_and(|before| job.finished_at >= Some(before)) {
+            return Redriven::EndedLater;
+        }
         if let Some(twin) = self.twin(Some(id), &job.kind, job.unique_key.as_deref()) {
             return Redriven::TwinWaits(twin);
         }

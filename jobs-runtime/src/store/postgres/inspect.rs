@@ -1,12 +1,15 @@
 //! What people and tools look at.
 
 use async_trait::async_trait;
-use jobs_core::store::{Count, Filter, Inspect, Paused, WorkerRecord};
+use jobs_core::store::{Brief, Count, Depth, Filter, Inspect, Paused, Span, WorkerRecord};
 use jobs_core::{Event, JobId, JobRecord, StoreError, Timestamp};
+
+use sqlx::postgres::PgRow;
 
 use super::PostgresStore;
 use super::error::Attempt;
 use super::row::{self, Columns};
+use super::sql::Statement;
 
 #[async_trait]
 impl Inspect for PostgresStore {
@@ -29,19 +32,60 @@ impl Inspect for PostgresStore {
 
     async fn jobs(&self, filter: &Filter, limit: u32) -> Result<Vec<JobRecord>, StoreError> {
         let read: Attempt<Vec<JobRecord>> = async {
-            let statement = self
-                .statements()
-                .jobs()
-                .bind(filter.state.map(jobs_core::State::as_str))
-                .bind(filter.queue.clone())
-                .bind(filter.kind.clone())
-                .bind(filter.after.map_or(i64::MIN, |id| id.0))
-                .bind(i64::from(limit));
+            let statement = filtered(self.statements().jobs(), filter, i64::MIN, limit);
             let rows = self.lanes().one(statement).await?;
             rows.iter().map(row::job).collect()
         }
         .await;
         read.map_err(|trouble| trouble.during("list jobs"))
+    }
+
+    async fn newest(&self, filter: &Filter, limit: u32) -> Result<Vec<JobRecord>, StoreError> {
+        let read: Attempt<Vec<JobRecord>> = async {
+            let statement = filtered(self.statements().newest(), filter, i64::MAX, limit);
+            let rows = self.lanes().one(statement).await?;
+            rows.iter().map(row::job).collect()
+        }
+        .await;
+        read.map_err(|trouble| trouble.during("list jobs"))
+    }
+
+    async fn briefs(&self, filter: &Filter, limit: u32) -> Result<Vec<Brief>, StoreError> {
+        let read: Attempt<Vec<Brief>> = async {
+            let statement = filtered(self.statements().briefs(), filter, i64::MIN, limit);
+            let rows = self.lanes().one(statement).await?;
+            rows.iter().map(brief).collect()
+        }
+        .await;
+        read.map_err(|trouble| trouble.during("list jobs"))
+    }
+
+    async fn depth(&self, most: u32) -> Result<Depth, StoreError> {
+        let read: Attempt<Depth> = async {
+            let bound = i64::from(most);
+            let states = self.lanes().one(self.statements().depth_states().bind(bound)).await?;
+            let routes = self.lanes().one(self.statements().depth_routes().bind(bound)).await?;
+            let running = self.lanes().one(self.statements().depth_running()).await?;
+            let state = |row| {
+                let mut columns = Columns::of(row);
+                Ok((columns.state()?, columns.next::<i64>()?.unsigned_abs()))
+            };
+            let route = |row| {
+                let mut columns = Columns::of(row);
+                let (queue, jobs) = (columns.next()?, columns.next::<i64>()?.unsigned_abs());
+                Ok((queue, jobs, Timestamp::from_micros(columns.next()?)))
+            };
+            let queue = |row| {
+                let mut columns = Columns::of(row);
+                Ok((columns.next()?, columns.next::<i64>()?.unsigned_abs()))
+            };
+            let states = states.iter().map(state).collect::<Attempt<_>>()?;
+            let routes = routes.iter().map(route).collect::<Attempt<Vec<_>>>()?;
+            let running = running.iter().map(queue).collect::<Attempt<Vec<_>>>()?;
+            Ok(Depth::gather(states, routes, running, most))
+        }
+        .await;
+        read.map_err(|trouble| trouble.during("count jobs"))
     }
 
     async fn counts(&self) -> Result<Vec<Count>, StoreError> {
@@ -92,6 +136,37 @@ impl Inspect for PostgresStore {
         .await;
         read.map_err(|trouble| trouble.during("list the paused queues"))
     }
+}
+
+/// A statement with what a filter binds; `edge` is where a listing begins that is behind nothing.
+fn filtered(statement: Statement, filter: &Filter, edge: i64, limit: u32) -> Statement {
+    let Span { from: enqueued_from, before: enqueued_before } = filter.enqueued;
+    let Span { from: ended_from, before: ended_before } = filter.finished;
+    statement
+        .bind(filter.state.map(jobs_core::State::as_str))
+        .bind(filter.queue.clone())
+        .bind(filter.kind.clone())
+        .bind(filter.class.clone())
+        .bind(filter.enqueued_by.clone())
+        .bind(filter.failed_by.clone())
+        .bind(enqueued_from.map(Timestamp::as_micros))
+        .bind(enqueued_before.map(Timestamp::as_micros))
+        .bind(ended_from.map(Timestamp::as_micros))
+        .bind(ended_before.map(Timestamp::as_micros))
+        .bind(filter.after.map_or(edge, |id| id.0))
+        .bind(i64::from(limit))
+}
+
+fn brief(row: &PgRow) -> Attempt<Brief> {
+    let mut columns = Columns::of(row);
+    Ok(Brief {
+        id: columns.id()?,
+        state: columns.state()?,
+        queue: columns.next()?,
+        kind: columns.next()?,
+        class: columns.next()?,
+        finished_at: columns.next::<Option<i64>>()?.map(Timestamp::from_micros),
+    })
 }
 
 fn order(count: &Count) -> (&str, &str, &str, jobs_core::State) {

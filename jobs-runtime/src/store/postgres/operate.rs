@@ -6,7 +6,8 @@ use std::collections::{HashMap, HashSet};
 use async_trait::async_trait;
 use jobs_core::store::{CANCELLED, Cancelled, Operate, REDRIVEN, Redrive, Redriven};
 use jobs_core::{
-    ClaimNumber, EventKind, Fence, JobId, NewEvent, QueueName, State, StoreError, storable,
+    ClaimNumber, EventKind, Fence, JobId, NewEvent, QueueName, State, StoreError, Timestamp,
+    storable,
 };
 
 use super::PostgresStore;
@@ -24,6 +25,7 @@ struct Found {
     claim: ClaimNumber,
     events: i64,
     key: Option<(String, String)>,
+    finished_at: Option<Timestamp>,
     twin: Option<JobId>,
 }
 
@@ -173,7 +175,7 @@ impl PostgresStore {
         }
         let mut waiting = HashMap::new();
         let answers: Vec<Redriven> =
-            jobs.iter().map(|id| decide(*id, &mut found, &mut waiting)).collect();
+            jobs.iter().map(|id| decide(*id, redrive, &mut found, &mut waiting)).collect();
         let mut ready = Vec::new();
         let mut lines = Vec::new();
         for (id, _) in jobs.iter().zip(&answers).filter(|(_, answer)| **answer == Redriven::Ready) {
@@ -222,13 +224,15 @@ fn read(columns: &mut Columns<'_>) -> Attempt<Found> {
     let (state, claim) = (columns.state()?, ClaimNumber(columns.next()?));
     let events = columns.next()?;
     let (kind, key): (String, Option<String>) = (columns.next()?, columns.next()?);
+    let finished_at = columns.next::<Option<i64>>()?.map(Timestamp::from_micros);
     let twin = columns.next::<Option<i64>>()?.map(JobId);
-    Ok(Found { state, claim, events, key: key.map(|key| (kind, key)), twin })
+    Ok(Found { state, claim, events, key: key.map(|key| (kind, key)), finished_at, twin })
 }
 
 /// One after another, as the slice has them: what one brings back, the next one finds.
 fn decide(
     id: JobId,
+    redrive: Redrive,
     found: &mut HashMap<JobId, Found>,
     waiting: &mut HashMap<(String, String), JobId>,
 ) -> Redriven {
@@ -240,6 +244,9 @@ fn decide(
         State::Scheduled | State::Ready | State::Running | State::Succeeded => {
             return Redriven::Not(row.state);
         }
+    }
+    if redrive.ended_before.is_some_and(|before| row.finished_at >= Some(before)) {
+        return Redriven::EndedLater;
     }
     if let Some(key) = &row.key {
         let twin = row.twin.unwrap_or_else(|| *waiting.entry(key.clone()).or_insert(id));

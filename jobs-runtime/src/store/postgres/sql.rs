@@ -64,11 +64,11 @@ statements! {
         routes, same_store, settle_done, settle_read, standing, take_duty, worker_open,
     }
     fresh {
-        abandon, cancel_waiting, close, counts, events, exhausted, forget_abandoned,
-        forget_cancel_requests, forget_checkpoints, give_back_duty, held_runs, held_snapshot, job,
-        jobs, leave, lost_runs, operate_read, pause, paused, prune, prune_workers, recall, reclaim,
-        redrive, refused_routes, register, report, request_cancel, resume, run_now, settle, states,
-        states_settled, take_back, workers,
+        abandon, briefs, cancel_waiting, close, counts, depth_routes, depth_running, depth_states,
+        events, exhausted, forget_abandoned, forget_cancel_requests, forget_checkpoints,
+        give_back_duty, held_runs, held_snapshot, job, jobs, leave, lost_runs, newest, operate_read,
+        pause, paused, prune, prune_workers, recall, reclaim, redrive, refused_routes, register,
+        report, request_cancel, resume, run_now, settle, states, states_settled, take_back, workers,
     }
 }
 

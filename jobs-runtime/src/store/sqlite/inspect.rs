@@ -3,9 +3,12 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use jobs_core::store::{Count, Drained, Filter, Inspect, Paused, Phase, WorkerRecord};
-use jobs_core::{Event, JobId, JobRecord, WorkerId};
-use sqlx::sqlite::SqliteRow;
+use jobs_core::store::{
+    Brief, Count, Depth, Drained, Filter, Inspect, Paused, Phase, Span, WorkerRecord,
+};
+use jobs_core::{Event, JobId, JobRecord, Timestamp, WorkerId};
+use sqlx::query::Query;
+use sqlx::sqlite::{Sqlite, SqliteArguments, SqliteRow};
 
 use super::error::{During, Result};
 use super::row::Columns;
@@ -29,15 +32,44 @@ impl Inspect for SqliteStore {
     }
 
     async fn jobs(&self, filter: &Filter, limit: u32) -> Result<Vec<JobRecord>> {
-        let rows = sqlx::query(sql::JOBS)
-            .bind(filter.state.map(jobs_core::State::as_str))
-            .bind(filter.queue.as_deref())
-            .bind(filter.kind.as_deref())
-            .bind(filter.after.map(|id| id.0))
-            .bind(limit)
-            .fetch_all(self.reads());
-        let rows = rows.await.during(DOING)?;
+        let rows =
+            filtered(sql::JOBS, filter, limit).fetch_all(self.reads()).await.during(DOING)?;
         rows.iter().map(|row| Columns::new(row).record()).collect::<Result<_, _>>().during(DOING)
+    }
+
+    async fn newest(&self, filter: &Filter, limit: u32) -> Result<Vec<JobRecord>> {
+        let rows = filtered(sql::NEWEST, filter, limit).fetch_all(self.reads()).await;
+        let rows = rows.during(DOING)?;
+        rows.iter().map(|row| Columns::new(row).record()).collect::<Result<_, _>>().during(DOING)
+    }
+
+    async fn briefs(&self, filter: &Filter, limit: u32) -> Result<Vec<Brief>> {
+        let rows = filtered(sql::BRIEFS, filter, limit).fetch_all(self.reads()).await;
+        rows.during(DOING)?.iter().map(brief).collect::<Result<_, _>>().during(DOING)
+    }
+
+    async fn depth(&self, most: u32) -> Result<Depth> {
+        let states = sqlx::query(sql::DEPTH_STATES).bind(most).fetch_all(self.reads()).await;
+        let routes = sqlx::query(sql::DEPTH_ROUTES).bind(most).fetch_all(self.reads()).await;
+        let running = sqlx::query(sql::DEPTH_RUNNING).fetch_all(self.reads()).await;
+        let state = |row| {
+            let mut columns = Columns::new(row);
+            Ok((columns.state()?, columns.amount()?))
+        };
+        let route = |row| {
+            let mut columns = Columns::new(row);
+            Ok((columns.text()?, columns.amount()?, columns.instant()?))
+        };
+        let queue = |row| {
+            let mut columns = Columns::new(row);
+            Ok((columns.text()?, columns.amount()?))
+        };
+        let states: Result<_, sqlx::Error> = states.during(DOING)?.iter().map(state).collect();
+        let routes: Result<Vec<_>, sqlx::Error> = routes.during(DOING)?.iter().map(route).collect();
+        let running: Result<Vec<_>, sqlx::Error> =
+            running.during(DOING)?.iter().map(queue).collect();
+        let (states, routes) = (states.during(DOING)?, routes.during(DOING)?);
+        Ok(Depth::gather(states, routes, running.during(DOING)?, most))
     }
 
     async fn counts(&self) -> Result<Vec<Count>> {
@@ -63,6 +95,41 @@ impl Inspect for SqliteStore {
     }
 }
 
+/// A statement with what a filter binds.
+fn filtered<'a>(
+    statement: &'static str,
+    filter: &'a Filter,
+    limit: u32,
+) -> Query<'a, Sqlite, SqliteArguments> {
+    let Span { from: enqueued_from, before: enqueued_before } = filter.enqueued;
+    let Span { from: ended_from, before: ended_before } = filter.finished;
+    sqlx::query(statement)
+        .bind(filter.state.map(jobs_core::State::as_str))
+        .bind(filter.queue.as_deref())
+        .bind(filter.kind.as_deref())
+        .bind(filter.class.as_deref())
+        .bind(filter.enqueued_by.as_deref())
+        .bind(filter.failed_by.as_deref())
+        .bind(enqueued_from.map(Timestamp::as_micros))
+        .bind(enqueued_before.map(Timestamp::as_micros))
+        .bind(ended_from.map(Timestamp::as_micros))
+        .bind(ended_before.map(Timestamp::as_micros))
+        .bind(filter.after.map(|id| id.0))
+        .bind(limit)
+}
+
+fn brief(row: &SqliteRow) -> Result<Brief, sqlx::Error> {
+    let mut columns = Columns::new(row);
+    Ok(Brief {
+        id: JobId(columns.number()?),
+        state: columns.state()?,
+        queue: columns.text()?,
+        kind: columns.text()?,
+        class: columns.text_or_null()?,
+        finished_at: columns.instant_or_null()?,
+    })
+}
+
 fn count(row: &SqliteRow) -> Result<Count, sqlx::Error> {
     let mut columns = Columns::new(row);
     Ok(Count {
@@ -70,7 +137,7 @@ fn count(row: &SqliteRow) -> Result<Count, sqlx::Error> {
         kind: columns.text()?,
         version: columns.text()?,
         state: columns.state()?,
-        jobs: columns.number()?.max(0).unsigned_abs(),
+        jobs: columns.amount()?,
     })
 }
 
@@ -86,9 +153,9 @@ fn worker(row: &SqliteRow) -> Result<WorkerRecord, sqlx::Error> {
         started_at: columns.instant()?,
         ended_at: columns.instant_or_null()?,
         is_taken_back: columns.flag()?,
-        reclaimed: columns.number()?.max(0).unsigned_abs(),
+        reclaimed: columns.amount()?,
         drained: drained(&mut columns)?,
-        held: columns.number()?.max(0).unsigned_abs(),
+        held: columns.amount()?,
     })
 }
 

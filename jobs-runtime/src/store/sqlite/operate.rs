@@ -52,6 +52,7 @@ struct Found {
     claim: ClaimNumber,
     events: i64,
     key: Option<(String, String)>,
+    finished_at: Option<Timestamp>,
     twin: Option<JobId>,
 }
 
@@ -80,6 +81,7 @@ async fn find(
             claim: ClaimNumber(columns.number()?),
             events: columns.number()?,
             key: Some(columns.text()?).zip(columns.text_or_null()?),
+            finished_at: columns.instant_or_null()?,
             twin: columns.number_or_null()?.map(JobId),
         })
     };
@@ -174,7 +176,14 @@ impl Write for BringBack {
             let (mut ready, mut lines) = (Vec::new(), Vec::new());
             for found in find(tx, &round, DOING).await? {
                 let earlier = found.key.as_ref().and_then(|key| waiting.get(key).copied());
+                let is_later = self
+                    .redrive
+                    .ended_before
+                    .is_some_and(|before| found.finished_at >= Some(before));
                 answers[found.element] = match (found.state, found.twin.or(earlier)) {
+                    (State::Dead | State::Cancelled, Some(_) | None) if is_later => {
+                        Redriven::EndedLater
+                    }
                     (State::Dead | State::Cancelled, Some(twin)) => Redriven::TwinWaits(twin),
                     (State::Dead | State::Cancelled, None) => {
                         ready.push(found.id.0);

@@ -74,6 +74,11 @@ impl<'a> Columns<'a> {
         self.number().map(count)
     }
 
+    /// How many there are of something.
+    pub(super) fn amount(&mut self) -> Result<u64, sqlx::Error> {
+        Ok(self.number()?.max(0).unsigned_abs())
+    }
+
     pub(super) fn counters(&mut self) -> Result<Counters, sqlx::Error> {
         Ok(Counters {
             failures: self.count()?,

@@ -15,6 +15,7 @@ macro_rules! statements {
 
 statements! {
     ABANDON = "abandon";
+    BRIEFS = "briefs";
     CANCEL_WAITING = "cancel_waiting";
     CHECKPOINT_MOVED = "checkpoint_moved";
     CHECKPOINT_ONE = "checkpoint_one";
@@ -27,6 +28,9 @@ statements! {
     COUNTS = "counts";
     DATA_VERSION = "data_version";
     DATABASE_FILE = "database_file";
+    DEPTH_ROUTES = "depth_routes";
+    DEPTH_RUNNING = "depth_running";
+    DEPTH_STATES = "depth_states";
     DONE = "done";
     ENQUEUE = "enqueue";
     ENQUEUE_ALIKE = "enqueue_alike";
@@ -46,6 +50,7 @@ statements! {
     META = "meta";
     META_ADVANCE = "meta_advance";
     META_BEGIN = "meta_begin";
+    NEWEST = "newest";
     NEXT_DUE = "next_due";
     NOTE_PROGRESS = "note_progress";
     OPEN_WORKERS = "open_workers";

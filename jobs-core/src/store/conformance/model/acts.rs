@@ -318,8 +318,11 @@ impl Driver<'_> {
 
     async fn operate(&mut self) {
         let jobs = self.some_jobs();
-        let redrive =
-            Redrive { keeps_counters: self.one_in(2), forgets_checkpoint: self.one_in(3) };
+        let redrive = Redrive {
+            keeps_counters: self.one_in(2),
+            forgets_checkpoint: self.one_in(3),
+            ended_before: None,
+        };
         match self.below(2) {
             0 => self.both(Step::Cancel(jobs)).await,
             1.. => self.both(Step::Redrive(jobs, redrive)).await,

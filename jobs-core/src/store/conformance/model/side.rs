@@ -238,7 +238,9 @@ impl<'a> Side<'a> {
     fn shared_redriven(&self, redriven: Redriven) -> Redriven {
         match redriven {
             Redriven::TwinWaits(twin) => Redriven::TwinWaits(self.shared_job(twin)),
-            Redriven::Ready | Redriven::Not(_) | Redriven::Missing => redriven,
+            Redriven::Ready | Redriven::EndedLater | Redriven::Not(_) | Redriven::Missing => {
+                redriven
+            }
         }
     }
 

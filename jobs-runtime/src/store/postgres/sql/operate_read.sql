@@ -3,6 +3,7 @@
 -- $1 array of job ids, in order.
 SELECT
     job.id, job.state, job.claim_number, job.events, job.kind, job.unique_key,
+    job.finished_at_us,
     (
         SELECT twin.id FROM {schema}.job AS twin
         WHERE twin.kind = job.kind AND twin.unique_key = job.unique_key

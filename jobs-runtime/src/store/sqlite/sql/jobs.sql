@@ -1,5 +1,7 @@
 -- All that is kept of the jobs that match, in order of id.
--- ?1 state or null, ?2 queue or null, ?3 kind or null, ?4 after this id or null, ?5 limit.
+-- ?1 state, ?2 queue, ?3 kind, ?4 error class, ?5 build that enqueued it, ?6 build that wrote its latest
+-- event, ?7 enqueued from, ?8 and before, ?9 ended from, ?10 and before, ?11 behind this id, each or null;
+-- ?12 limit.
 SELECT
     job.id, job.state, job.queue, job.kind, job.version, job.min_reader, job.payload, job.headers,
     job.unique_key, job.priority, job.claim_number, job.worker_id, job.failures, job.interruptions,
@@ -11,9 +13,20 @@ SELECT
     saved.text AS checkpoint_text, saved.number AS checkpoint_number
 FROM jobs_job AS job
 LEFT JOIN jobs_checkpoint AS saved ON saved.job_id = job.id
-WHERE job.id > coalesce(?4, -9223372036854775808)
+WHERE job.id > coalesce(?11, -9223372036854775808)
     AND (?1 IS NULL OR job.state = ?1)
     AND (?2 IS NULL OR job.queue = ?2)
     AND (?3 IS NULL OR job.kind = ?3)
+    AND (?4 IS NULL OR job.error_class = ?4)
+    AND (?5 IS NULL OR job.build = ?5)
+    AND (?7 IS NULL OR job.enqueued_at_us >= ?7)
+    AND (?8 IS NULL OR job.enqueued_at_us < ?8)
+    AND (?9 IS NULL OR job.finished_at_us >= ?9)
+    AND (?10 IS NULL OR job.finished_at_us < ?10)
+    AND (?6 IS NULL OR EXISTS (
+        SELECT 1 FROM jobs_event AS event
+        WHERE event.job_id = job.id AND event.slot = job.events % 100
+            AND event.number = job.events AND event.build = ?6
+    ))
 ORDER BY job.id
-LIMIT ?5 + 0
+LIMIT ?12 + 0

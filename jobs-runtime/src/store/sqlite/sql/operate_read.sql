@@ -2,6 +2,7 @@
 -- ?1 array of job ids.
 SELECT
     wanted.key AS element, job.state, job.claim_number, job.events, job.kind, job.unique_key,
+    job.finished_at_us,
     (
         SELECT twin.id FROM jobs_job AS twin
         WHERE twin.kind = job.kind AND twin.unique_key = job.unique_key

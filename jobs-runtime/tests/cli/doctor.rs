@@ -1,0 +1,102 @@
+//! `jobs doctor` over good and bad files, and over what a database has measured.
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::time::Duration;
+
+use jobs_runtime::{Handlers, Job, JobContext, JobError, Jobs, Registry, Worker};
+use serde::{Deserialize, Serialize};
+
+use crate::session::{fed, jobs, over_both, told};
+
+/// What the doctor says of files, and its exit status.
+fn examined(files: &[&str]) -> String {
+    let mut text = String::new();
+    for file in files {
+        let mut command = jobs();
+        command
+            .arg("doctor")
+            .arg(file)
+            .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cli/files"));
+        let _ = writeln!(text, "$ jobs doctor {file}\n{}", told(&fed(command, "")));
+    }
+    text
+}
+
+#[test]
+fn what_would_cut_a_drain_off_is_found() {
+    let files = ["bad.yaml", "bad.service", "endless.service", "Dockerfile.bad"];
+    insta::assert_snapshot!(examined(&files));
+}
+
+#[test]
+fn nothing_is_found_where_nothing_is_wrong() {
+    for file in ["good.yaml", "good.service", "Dockerfile.good"] {
+        assert_eq!(examined(&[file]), format!("$ jobs doctor {file}\nnothing to mend\n\n"));
+    }
+}
+
+#[test]
+fn what_is_delivered_with_the_workspace_is_in_order() {
+    let deploy = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().join("deploy");
+    let mut command = jobs();
+    command.arg("doctor").current_dir(deploy);
+    command.args(["kubernetes.yaml", "jobs-worker.service", "Dockerfile"]);
+    assert_eq!(told(&fed(command, "")), "nothing to mend\n");
+}
+
+#[test]
+fn what_can_not_be_examined_is_a_wrong_command() {
+    insta::assert_snapshot!(examined(&["none.yaml", "../main.rs", "../../../Cargo.toml"]));
+    let mut command = jobs();
+    command.arg("doctor");
+    let output = fed(command, "");
+    assert_eq!(output.status.code(), Some(2), "{}", told(&output));
+}
+
+#[derive(Debug, Serialize, Deserialize, Job)]
+#[job(kind = "report.build", version = "1.0.0")]
+struct Report;
+
+async fn report(_: Report, _: JobContext<()>) -> Result<(), JobError> {
+    Ok(())
+}
+
+/// Runs jobs on a clock that moves an hour between their claim and their end.
+async fn slow_runs(jobs: &Jobs) {
+    let handlers: Handlers<()> = Registry::new().handle(report).build().unwrap();
+    let added = jobs.enqueue_all((0..25).map(|_| Report)).await.unwrap();
+    let until = async {
+        for job in added {
+            jobs.wait(job.id()).await.unwrap();
+        }
+    };
+    Worker::new(jobs, handlers, ()).run_until(until).await.unwrap();
+}
+
+#[test]
+fn a_database_tells_whether_a_grace_period_holds_its_runs() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/files");
+    over_both(&async |session| {
+        let jobs = session.client().await;
+        slow_runs(&jobs).await;
+        let file = folder.join("good.yaml").display().to_string();
+        let findings = session.json(&["doctor", &file, "--json"]);
+        let findings = findings.as_array().unwrap();
+        assert_eq!(findings.len(), 3, "one for each pod: {findings:?}");
+        for finding in findings {
+            assert_eq!(
+                (&finding["severity"], &finding["code"]),
+                (&"info".into(), &"grace_holds_runs".into())
+            );
+            assert!(finding["what"].as_str().unwrap().contains("99 of 100 runs of report.build"));
+        }
+        session.stretch_runs(Duration::from_secs(40)).await;
+        let findings = session.json(&["doctor", "--json"]);
+        assert_eq!(findings[0]["code"], "grace_shorter_than_runs");
+        assert_eq!(
+            findings[0]["fix"].as_str().unwrap().split(',').next(),
+            Some("grant at least 51 s")
+        );
+    });
+}
