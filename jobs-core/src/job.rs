@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde::de::DeserializeOwned;
 
 use crate::codec::EncodeError;
+use crate::schedule::Schedule;
 use crate::version::{Line, MinReader, Version};
 
 /// A serialised shape with a version: a payload or a checkpoint.
@@ -68,6 +69,11 @@ pub trait Job: Payload {
     const ALIASES: &'static [&'static str] = &[];
     /// The policy of its runs.
     const POLICY: Policy = Policy::DEFAULT;
+
+    /// When it is enqueued by the clock; a worker that handles it declares these. Default: never.
+    fn schedules() -> Vec<Schedule> {
+        Vec::new()
+    }
 }
 
 /// A versioned record of how far a handler has come.

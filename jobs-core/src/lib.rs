@@ -26,6 +26,7 @@ mod random;
 mod record;
 mod retry;
 mod route;
+mod schedule;
 mod state;
 pub mod store;
 mod transition;
@@ -42,7 +43,7 @@ pub use job::{Checkpoint, DecodeError, Job, NoCheckpoint, Payload, Policy, Versi
 pub use lease::Lease;
 pub use name::{
     BuildId, InvalidName, Kind, MAX_KIND_BYTES, MAX_LABEL_BYTES, MAX_QUEUE_BYTES,
-    MAX_UNIQUE_KEY_BYTES, QueueName, UniqueKey, WorkerName, is_kind,
+    MAX_UNIQUE_KEY_BYTES, QueueName, ScheduleName, UniqueKey, WorkerName, is_kind,
 };
 pub use outcome::{
     Ending, Failure, Interruption, MAX_CLASS_BYTES, MAX_ERROR_BYTES, Retry, storable,
@@ -54,6 +55,7 @@ pub use record::{
 };
 pub use retry::Ladder;
 pub use route::{Route, RouteVerdict};
+pub use schedule::{CatchUp, MAX_CATCH_UP, Schedule};
 pub use state::State;
 pub use transition::{
     Due, ErrorNote, MAX_CRASHES, NOT_PROGRESSING, RELEASE_DELAY, Run, Settlement, transition,

@@ -22,6 +22,7 @@ mod lease;
 pub mod memory;
 mod operate;
 mod run;
+mod schedule;
 mod upkeep;
 
 use std::fmt;
@@ -41,6 +42,9 @@ pub use inspect::{Count, Filter, Paused, WorkerRecord};
 pub use lease::{Held, Leaving, NewWorker, Phase, Renewed};
 pub use operate::{Cancelled, Redrive, Redriven};
 pub use run::{Author, CheckpointSave, Claim, Claimed, Enqueued, Head, Row, Settled, Standing};
+pub use schedule::{
+    Advanced, Declaration, Declared, MAX_TICKS, ScheduleRecord, ScheduleView, Schedules, Step, Tick,
+};
 pub use upkeep::{Promoted, Retention, Sweep, Swept};
 
 type Result<T, E = StoreError> = std::result::Result<T, E>;
@@ -57,9 +61,9 @@ pub const EXHAUSTED: &str = "claim_numbers_exhausted";
 /// How long a store remembers workers that have ended.
 pub const WORKERS_KEPT: Duration = Duration::from_hours(24 * 30);
 
-/// What producers and workers ask of a store.
+/// What producers and workers ask of a store; [`Schedules`] is a part of it.
 #[async_trait]
-pub trait Store: Send + Sync + fmt::Debug + 'static {
+pub trait Store: Schedules + 'static {
     /// The identity that the store's first migration made.
     fn id(&self) -> &StoreId;
 

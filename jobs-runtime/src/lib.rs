@@ -15,6 +15,7 @@ mod log;
 mod random;
 mod registry;
 mod run;
+mod schedule;
 mod signals;
 pub mod store;
 mod worker;

@@ -15,6 +15,7 @@ mod lease;
 mod ledger;
 mod manifest;
 mod routes;
+mod schedule;
 mod settle;
 mod shared;
 mod upkeep;
@@ -230,6 +231,7 @@ impl<S: Clone + Send + Sync + 'static> Wired<S> {
         loops.spawn(upkeep::sweep_loop(shared.clone()));
         loops.spawn(upkeep::prune_loop(shared.clone()));
         loops.spawn(upkeep::recall_loop(shared.clone()));
+        loops.spawn(schedule::schedule_loop(shared.clone()));
         loops.spawn(claim::claim_loop(shared.clone(), TaskTracker::new()));
         let (report, broke) = tokio::join!(report, watch_over(&shared, &mut loops));
         shared.over.cancel();

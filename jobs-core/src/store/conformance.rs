@@ -32,6 +32,7 @@ mod operate;
 mod races;
 mod routes;
 mod scene;
+mod schedules;
 mod settle;
 mod subject;
 mod sweep;
@@ -374,6 +375,19 @@ checks! { $
         a_dropped_claim_is_known_to_the_store
         a_dropped_close_happens_whole_or_not_at_all
         a_dropped_heartbeat_can_be_asked_again;
+    schedules:
+        a_declared_schedule_waits_for_a_leader
+        what_live_workers_and_people_declare_stands_side_by_side
+        a_declaration_takes_the_place_of_the_same_ones_earlier
+        a_text_keeps_the_age_of_its_first_declaration
+        what_a_forgotten_worker_declared_is_forgotten
+        a_tick_enqueues_its_job_once
+        a_tick_at_or_before_the_latest_is_left_out
+        a_schedule_may_stop_ticking_and_begin_again
+        a_step_of_an_unknown_schedule_is_not_taken
+        of_steps_at_once_one_is_taken
+        a_tick_beside_a_waiting_twin_is_told_of_it
+        the_latest_ticks_of_a_schedule_are_kept;
     wake:
         a_wake_hears_of_enqueued_jobs
         a_dropped_wait_loses_no_change;

@@ -17,6 +17,7 @@ mod lease;
 mod operate;
 #[cfg(feature = "conformance")]
 mod outside;
+mod schedule;
 mod settle;
 mod tables;
 mod transaction;

@@ -6,12 +6,13 @@ use std::time::Duration;
 use async_trait::async_trait;
 use jobs_core::store::conformance::{MemorySubject, RawRow, Subject, Tampering};
 use jobs_core::store::{
-    Author, CheckpointSave, Claim, Claimed, Enqueued, Heartbeat, Held, Inspect, Leaving, NewWorker,
-    Operate, Phase, Promoted, Renewed, Retention, Row, Settled, Standing, Store, Sweep, Swept,
-    Transaction, Transactions, Wake,
+    Advanced, Author, CheckpointSave, Claim, Claimed, Declaration, Enqueued, Heartbeat, Held,
+    Inspect, Leaving, NewWorker, Operate, Phase, Promoted, Renewed, Retention, Row, ScheduleView,
+    Schedules, Settled, Standing, Step, Store, Sweep, Swept, Tick, Transaction, Transactions, Wake,
 };
 use jobs_core::{
-    Fence, JobId, NewJob, QueueName, Route, Settlement, State, StoreError, StoreId, WorkerId,
+    Fence, JobId, NewJob, QueueName, Route, ScheduleName, Settlement, State, StoreError, StoreId,
+    WorkerId,
 };
 
 type Result<T> = std::result::Result<T, StoreError>;
@@ -89,6 +90,29 @@ impl Subject for Faulty {
 
     async fn tamper(&self, job: JobId, tampering: &Tampering) {
         self.subject.tamper(job, tampering).await;
+    }
+}
+
+#[async_trait]
+impl Schedules for Faulty {
+    async fn declare(&self, by: Option<WorkerId>, declarations: &[Declaration]) -> Result<()> {
+        self.subject.store().declare(by, declarations).await
+    }
+
+    async fn undeclare(&self, name: &ScheduleName) -> Result<bool> {
+        self.subject.store().undeclare(name).await
+    }
+
+    async fn schedules(&self) -> Result<ScheduleView> {
+        self.subject.store().schedules().await
+    }
+
+    async fn advance(&self, step: &Step) -> Result<Advanced> {
+        self.subject.store().advance(step).await
+    }
+
+    async fn ticks(&self, name: &ScheduleName) -> Result<Vec<Tick>> {
+        self.subject.store().ticks(name).await
     }
 }
 

@@ -146,6 +146,9 @@ impl Subject for TestStore {
         self.sql(&moved("worker", &worker)).await;
         self.sql(&moved("event", &["at_us"])).await;
         self.sql(&moved("pause", &["paused_at_us"])).await;
+        self.sql(&moved("schedule", &["next_at_us", "last_at_us"])).await;
+        self.sql(&moved("schedule_declaration", &["since_us"])).await;
+        self.sql(&moved("schedule_tick", &["at_us"])).await;
     }
 
     async fn plant(&self, row: &RawRow) -> JobId {

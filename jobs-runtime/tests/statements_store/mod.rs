@@ -6,13 +6,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use jobs_runtime::store::memory::MemoryStore;
 use jobs_runtime::store::{
-    Author, Cancelled, CheckpointSave, Claim, Claimed, Count, Enqueued, Filter, Heartbeat, Inspect,
-    NewWorker, Operate, Paused, Promoted, Redrive, Redriven, Retention, Row, Settled, Standing,
-    Store, Sweep, Swept, Wake, WorkerRecord,
+    Advanced, Author, Cancelled, CheckpointSave, Claim, Claimed, Count, Declaration, Enqueued,
+    Filter, Heartbeat, Inspect, NewWorker, Operate, Paused, Promoted, Redrive, Redriven, Retention,
+    Row, ScheduleView, Schedules, Settled, Standing, Step, Store, Sweep, Swept, Tick, Wake,
+    WorkerRecord,
 };
 use jobs_runtime::{
-    Clock, Event, Fence, JobId, JobRecord, NewJob, QueueName, Route, Settlement, StoreError,
-    StoreId, WorkerId,
+    Clock, Event, Fence, JobId, JobRecord, NewJob, QueueName, Route, ScheduleName, Settlement,
+    StoreError, StoreId, WorkerId,
 };
 
 type Result<T> = std::result::Result<T, StoreError>;
@@ -107,6 +108,15 @@ counted! {
     recall(routes: &[Route], limit: u32) -> u32;
     sweep(sweep: &Sweep) -> Swept;
     prune(retention: Retention, limit: u32) -> u32;
+}
+
+counted! {
+    impl Schedules {}
+    declare(by: Option<WorkerId>, declarations: &[Declaration]) -> ();
+    undeclare(name: &ScheduleName) -> bool;
+    schedules() -> ScheduleView;
+    advance(step: &Step) -> Advanced;
+    ticks(name: &ScheduleName) -> Vec<Tick>;
 }
 
 counted! {

@@ -63,6 +63,12 @@ impl MemoryStore {
                 worker.record.ended_at.iter_mut().for_each(back);
             }
             tables.events.values_mut().flatten().for_each(|event| back(&mut event.at));
+            for schedule in tables.schedules.values_mut() {
+                schedule.next_at.iter_mut().for_each(back);
+                schedule.last_at.iter_mut().for_each(back);
+                schedule.declared.values_mut().for_each(|(since, _)| back(since));
+                schedule.ticks.iter_mut().for_each(|tick| back(&mut tick.at));
+            }
             tables.paused.values_mut().for_each(|paused| back(&mut paused.at));
         })
         .await;

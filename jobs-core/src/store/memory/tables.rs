@@ -4,9 +4,11 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use super::super::{Author, Paused, WorkerRecord};
+use super::schedule::Schedule;
 use crate::clock::Timestamp;
 use crate::id::{ClaimNumber, Fence, JobId, WorkerId};
 use crate::lease::Lease;
+use crate::name::ScheduleName;
 use crate::record::{Event, EventKind, JobRecord, MAX_EVENTS, NewEvent, Place};
 use crate::route::Route;
 use crate::state::State;
@@ -23,6 +25,7 @@ pub(super) struct Tables {
     pub(super) abandoned: BTreeSet<Fence>,
     pub(super) events: BTreeMap<JobId, VecDeque<Event>>,
     pub(super) paused: BTreeMap<String, Paused>,
+    pub(super) schedules: BTreeMap<ScheduleName, Schedule>,
     last_job: i64,
     last_worker: i64,
 }

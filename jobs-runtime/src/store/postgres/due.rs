@@ -51,7 +51,12 @@ impl PostgresStore {
         if pruned < limit {
             // Nothing old is left: time for the rest of the housekeeping.
             let workers = self.statements().prune_workers().bind(micros(WORKERS_KEPT));
-            self.lanes().one(workers).await?;
+            let workers = self.lanes().one(workers).await?;
+            let workers = workers.iter().map(|row| Columns::of(row).next());
+            let workers = workers.collect::<Attempt<Vec<i64>>>()?;
+            if !workers.is_empty() {
+                self.lanes().one(self.statements().prune_declarations().bind(workers)).await?;
+            }
             self.lanes().one(self.statements().forget_cancel_requests()).await?;
             self.lanes().one(self.statements().forget_abandoned()).await?;
         }

@@ -59,6 +59,7 @@ impl PostgresStore {
         Ok(answers)
     }
 
+    /// In a transaction of the caller, which may be one of ours.
     pub(super) async fn enqueue_within(
         &self,
         connection: &mut PgConnection,

@@ -25,6 +25,7 @@ mod migrate;
 mod operate;
 mod options;
 mod row;
+mod schedule;
 mod settle;
 mod sql;
 mod transaction;

@@ -80,11 +80,11 @@ impl<'r> Columns<'r> {
         }))
     }
 
-    fn at(&mut self) -> Attempt<Timestamp> {
+    pub(super) fn at(&mut self) -> Attempt<Timestamp> {
         self.next().map(Timestamp::from_micros)
     }
 
-    fn at_if(&mut self) -> Attempt<Option<Timestamp>> {
+    pub(super) fn at_if(&mut self) -> Attempt<Option<Timestamp>> {
         Ok(self.next::<Option<i64>>()?.map(Timestamp::from_micros))
     }
 }

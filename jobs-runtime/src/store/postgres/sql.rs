@@ -64,11 +64,12 @@ statements! {
         same_store, settle_done, settle_read, standing, worker_open,
     }
     fresh {
-        abandon, cancel_waiting, close, counts, events, exhausted, forget_abandoned,
-        forget_cancel_requests, forget_checkpoints, held_runs, held_snapshot, job, jobs, leave,
-        lost_runs, operate_read, pause, paused, prune, prune_workers, recall, redrive,
-        refused_routes, register, request_cancel, resume, run_now, settle, states, states_settled,
-        take_back, workers,
+        abandon, advance, cancel_waiting, close, counts, declare, events, exhausted,
+        forget_abandoned, forget_cancel_requests, forget_checkpoints, forget_ticks, held_runs,
+        held_snapshot, job, jobs, leave, lost_runs, operate_read, pause, paused, prune,
+        prune_declarations, prune_workers, recall, redrive, refused_routes, register,
+        request_cancel, resume, run_now, schedule_add, schedules, settle, states, states_settled,
+        take_back, tick, ticked, ticks, undeclare, workers,
     }
 }
 

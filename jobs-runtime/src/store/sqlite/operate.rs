@@ -306,8 +306,9 @@ impl Write for Prune {
         over(tx, sql::FORGET_CANCEL_REQUESTS, &ids, now, DOING).await?;
         over(tx, sql::FORGET_ABANDONED, &ids, now, DOING).await?;
         if u32::try_from(ids.len()).is_ok_and(|pruned| pruned < self.limit) {
-            let forget = sqlx::query(sql::PRUNE_WORKERS).bind(before(WORKERS_KEPT));
-            forget.execute(tx).await.during(DOING)?;
+            let forget = sqlx::query_scalar(sql::PRUNE_WORKERS).bind(before(WORKERS_KEPT));
+            let workers: Vec<i64> = forget.fetch_all(&mut *tx).await.during(DOING)?;
+            over(tx, sql::PRUNE_DECLARATIONS, &workers, now, DOING).await?;
         }
         Ok(u32::try_from(ids.len()).unwrap_or(u32::MAX))
     }

@@ -15,6 +15,7 @@ macro_rules! statements {
 
 statements! {
     ABANDON = "abandon";
+    ADVANCE = "advance";
     CANCEL_WAITING = "cancel_waiting";
     CHECKPOINT_MOVED = "checkpoint_moved";
     CHECKPOINT_SAVE = "checkpoint_save";
@@ -26,6 +27,7 @@ statements! {
     COUNTS = "counts";
     DATA_VERSION = "data_version";
     DATABASE_FILE = "database_file";
+    DECLARE = "declare";
     DONE = "done";
     ENQUEUE = "enqueue";
     ENQUEUE_ALIKE = "enqueue_alike";
@@ -35,6 +37,7 @@ statements! {
     FORGET_ABANDONED = "forget_abandoned";
     FORGET_CANCEL_REQUESTS = "forget_cancel_requests";
     FORGET_CHECKPOINTS = "forget_checkpoints";
+    FORGET_TICKS = "forget_ticks";
     HELD = "held";
     HELD_RUNS = "held_runs";
     JOB = "job";
@@ -52,6 +55,7 @@ statements! {
     PROMOTE = "promote";
     PRUNE = "prune";
     PRUNE_CHECKPOINTS = "prune_checkpoints";
+    PRUNE_DECLARATIONS = "prune_declarations";
     PRUNE_EVENTS = "prune_events";
     PRUNE_WORKERS = "prune_workers";
     READY_ROUTES = "ready_routes";
@@ -66,11 +70,17 @@ statements! {
     RESUME = "resume";
     ROUTES = "routes";
     RUN_NOW = "run_now";
+    SCHEDULE_ADD = "schedule_add";
+    SCHEDULES = "schedules";
     SETTLE = "settle";
     SETTLE_DONE = "settle_done";
     SETTLE_READ = "settle_read";
     STANDING = "standing";
     TAKE_BACK = "take_back";
+    TICK = "tick";
+    TICKED = "ticked";
+    TICKS = "ticks";
+    UNDECLARE = "undeclare";
     UNREADABLE = "unreadable";
     WORKER_OPEN = "worker_open";
     WORKERS = "workers";

@@ -149,5 +149,31 @@ CREATE TABLE {schema}.pause (
     paused_at_us BIGINT NOT NULL
 );
 
+-- When what is enqueued by the clock. `text` is what is declared and counts; a schedule without a
+-- `next_at_us` does not tick.
+CREATE TABLE {schema}.schedule (
+    name VARCHAR(255) COLLATE "C" PRIMARY KEY,
+    next_at_us BIGINT,
+    last_at_us BIGINT,
+    text TEXT
+);
+
+-- What each worker declares of a schedule, and a person as worker 0.
+CREATE TABLE {schema}.schedule_declaration (
+    schedule VARCHAR(255) COLLATE "C" NOT NULL,
+    worker_id BIGINT NOT NULL,
+    since_us BIGINT NOT NULL,
+    text TEXT NOT NULL,
+    PRIMARY KEY (schedule, worker_id)
+);
+
+-- The latest ticks of a schedule. The key is what keeps one from coming twice.
+CREATE TABLE {schema}.schedule_tick (
+    schedule VARCHAR(255) COLLATE "C" NOT NULL,
+    at_us BIGINT NOT NULL,
+    job_id BIGINT NOT NULL,
+    PRIMARY KEY (schedule, at_us)
+);
+
 INSERT INTO {schema}.meta (store_id, schema_version, min_reader)
 VALUES (replace(gen_random_uuid()::text, '-', ''), 1, 1);

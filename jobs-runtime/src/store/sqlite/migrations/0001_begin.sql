@@ -207,3 +207,29 @@ CREATE TABLE jobs_pause (
     reason TEXT NOT NULL,
     paused_at_us INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
+
+-- When what is enqueued by the clock. `text` is what is declared and counts; a schedule without a
+-- `next_at_us` does not tick.
+CREATE TABLE jobs_schedule (
+    name TEXT PRIMARY KEY,
+    text TEXT,
+    next_at_us INTEGER,
+    last_at_us INTEGER
+) STRICT, WITHOUT ROWID;
+
+-- What each worker declares of a schedule, and a person as worker 0.
+CREATE TABLE jobs_schedule_declaration (
+    schedule TEXT NOT NULL,
+    worker_id INTEGER NOT NULL,
+    since_us INTEGER NOT NULL,
+    text TEXT NOT NULL,
+    PRIMARY KEY (schedule, worker_id)
+) STRICT, WITHOUT ROWID;
+
+-- The latest ticks of a schedule. The key is what keeps one from coming twice.
+CREATE TABLE jobs_schedule_tick (
+    schedule TEXT NOT NULL,
+    at_us INTEGER NOT NULL,
+    job_id INTEGER NOT NULL,
+    PRIMARY KEY (schedule, at_us)
+) STRICT, WITHOUT ROWID;
