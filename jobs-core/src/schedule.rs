@@ -2,10 +2,10 @@
 
 use std::fmt;
 
+use crate::QueueName;
 use crate::envelope::{EnvelopeError, MAX_PAYLOAD_BYTES, NewJob};
 use crate::job::{Job, Payload};
 use crate::record::Priority;
-use crate::QueueName;
 
 /// The most ticks that [`CatchUp::All`] makes up for.
 pub const MAX_CATCH_UP: u32 = 1_000;
@@ -35,7 +35,9 @@ pub struct Schedule {
 /// What is done about ticks that nobody was there for.
 ///
 /// A tick that comes at most a minute late counts as in time and is never left out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, Default, serde::Serialize, serde::Deserialize,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum CatchUp {
     /// They are left out.

@@ -4,8 +4,8 @@
 
 mod erased;
 
-use std::collections::{HashMap, HashSet};
 use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
@@ -252,7 +252,9 @@ fn check_schedules(schedules: &[Schedule], problems: &mut Vec<String>) {
         problems.extend(declaration(schedule, &BuildId::default()).err());
         if !names.insert(schedule.name()) {
             let name = schedule.name();
-            problems.push(format!("two schedules are named {name:?}; give one another name with `named`"));
+            problems.push(format!(
+                "two schedules are named {name:?}; give one another name with `named`"
+            ));
         }
     }
 }

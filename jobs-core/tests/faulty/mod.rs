@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use jobs_core::store::conformance::{MemorySubject, RawRow, Subject, Tampering};
 use jobs_core::store::{
-    Advanced, Author, CheckpointSave, Claim, Claimed, Declaration, Enqueued, Heartbeat, Held,
+    Advanced, Author, CheckpointSave, Claim, Claimed, Declaration, Duty, Enqueued, Heartbeat, Held,
     Inspect, Leaving, NewWorker, Operate, Phase, Promoted, Renewed, Retention, Row, ScheduleView,
     Schedules, Settled, Standing, Step, Store, Sweep, Swept, Tick, Transaction, Transactions, Wake,
 };
@@ -197,6 +197,14 @@ impl Store for Faulty {
 
     async fn sweep(&self, sweep: &Sweep) -> Result<Swept> {
         self.subject.store().sweep(sweep).await
+    }
+
+    async fn take_duty(&self, duty: Duty, worker: WorkerId) -> Result<bool> {
+        self.subject.store().take_duty(duty, worker).await
+    }
+
+    async fn give_back_duty(&self, duty: Duty, worker: WorkerId) -> Result<()> {
+        self.subject.store().give_back_duty(duty, worker).await
     }
 
     async fn prune(&self, retention: Retention, limit: u32) -> Result<u32> {

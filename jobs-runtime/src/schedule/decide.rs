@@ -35,7 +35,11 @@ pub(crate) enum Decision {
 pub(crate) fn decide(now: Timestamp, record: &ScheduleRecord) -> Decision {
     let Some(declared) = counting(&record.declared) else {
         let is_forgotten = record.next_at.is_some_and(|at| at.after(FORGOTTEN_AFTER) < now);
-        return if is_forgotten { step(record, None, None, Vec::new()) } else { Decision::Wait(None) };
+        return if is_forgotten {
+            step(record, None, None, Vec::new())
+        } else {
+            Decision::Wait(None)
+        };
     };
     let (spec, timetable) = match Spec::read(&declared.text) {
         Ok(read) => read,
@@ -43,7 +47,8 @@ pub(crate) fn decide(now: Timestamp, record: &ScheduleRecord) -> Decision {
     };
     let is_same = |text: &str| Spec::read(text).is_ok_and(|(before, _)| before.when == spec.when);
     let text = Some(declared.text.clone());
-    let Some(next_at) = record.next_at.filter(|_| record.text.as_deref().is_some_and(is_same)) else {
+    let Some(next_at) = record.next_at.filter(|_| record.text.as_deref().is_some_and(is_same))
+    else {
         return step(record, text, timetable.after(now), Vec::new());
     };
     if next_at > now {
@@ -69,7 +74,12 @@ fn counting(declared: &[Declared]) -> Option<&Declared> {
 }
 
 /// The ticks from one instant to another that get a job, oldest first.
-fn come(timetable: &Timetable, catch_up: CatchUp, from: Timestamp, to: Timestamp) -> Vec<Timestamp> {
+fn come(
+    timetable: &Timetable,
+    catch_up: CatchUp,
+    from: Timestamp,
+    to: Timestamp,
+) -> Vec<Timestamp> {
     let in_time = Timestamp::from_micros(to.as_micros() - jobs_core::micros(IN_TIME));
     let is_late = |tick: &Timestamp| *tick < in_time;
     let mut ticks = Vec::new();

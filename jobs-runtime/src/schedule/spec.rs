@@ -55,7 +55,8 @@ pub(crate) fn declaration(schedule: &Schedule, build: &BuildId) -> Result<Declar
     if let CatchUp::All(most) = schedule.catches_up()
         && !(1..=MAX_CATCH_UP).contains(&most)
     {
-        let range = format!("it makes up for {most} ticks, which is not one of 1 to {MAX_CATCH_UP}");
+        let range =
+            format!("it makes up for {most} ticks, which is not one of 1 to {MAX_CATCH_UP}");
         return Err(refused(range));
     }
     let job = schedule.job().map_err(|error| refused(chain(error)))?;
@@ -112,7 +113,12 @@ impl Spec {
                 max_failures: job.max_failures.max(1),
                 max_interruptions: job.max_interruptions,
             },
-            build: job.build.as_ref().map(BuildId::new).transpose().map_err(|error| text(&error))?,
+            build: job
+                .build
+                .as_ref()
+                .map(BuildId::new)
+                .transpose()
+                .map_err(|error| text(&error))?,
         })
     }
 }

@@ -17,8 +17,9 @@ use super::shared::Shared;
 use crate::log;
 use crate::schedule::{Decision, decide, declaration};
 
-/// How often a leader looks for what others have declared, and the others for a leader.
-const LOOK_EVERY: Duration = Duration::from_secs(5);
+/// How often a leader looks for what others have declared, and the others for a leader: with a lease of
+/// 30 s, the tick after a leader was killed comes within the minute that counts as in time.
+const LOOK_EVERY: Duration = Duration::from_secs(10);
 /// How soon a look that failed is made again.
 const AGAIN: Duration = Duration::from_secs(1);
 

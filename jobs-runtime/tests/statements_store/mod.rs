@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use jobs_runtime::store::memory::MemoryStore;
 use jobs_runtime::store::{
-    Advanced, Author, Cancelled, CheckpointSave, Claim, Claimed, Count, Declaration, Enqueued,
-    Filter, Heartbeat, Inspect, NewWorker, Operate, Paused, Promoted, Redrive, Redriven, Retention,
-    Row, ScheduleView, Schedules, Settled, Standing, Step, Store, Sweep, Swept, Tick, Wake,
-    WorkerRecord,
+    Advanced, Author, Cancelled, CheckpointSave, Claim, Claimed, Count, Declaration, Duty,
+    Enqueued, Filter, Heartbeat, Inspect, NewWorker, Operate, Paused, Promoted, Redrive, Redriven,
+    Retention, Row, ScheduleView, Schedules, Settled, Standing, Step, Store, Sweep, Swept, Tick,
+    Wake, WorkerRecord,
 };
 use jobs_runtime::{
     Clock, Event, Fence, JobId, JobRecord, NewJob, QueueName, Route, ScheduleName, Settlement,
@@ -107,6 +107,8 @@ counted! {
     refused_routes() -> Vec<Route>;
     recall(routes: &[Route], limit: u32) -> u32;
     sweep(sweep: &Sweep) -> Swept;
+    take_duty(duty: Duty, worker: WorkerId) -> bool;
+    give_back_duty(duty: Duty, worker: WorkerId) -> ();
     prune(retention: Retention, limit: u32) -> u32;
 }
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
-use super::super::{Author, Paused, WorkerRecord};
+use super::super::{Author, Duty, Paused, WorkerRecord};
 use super::schedule::Schedule;
 use crate::clock::Timestamp;
 use crate::id::{ClaimNumber, Fence, JobId, WorkerId};
@@ -26,6 +26,8 @@ pub(super) struct Tables {
     pub(super) events: BTreeMap<JobId, VecDeque<Event>>,
     pub(super) paused: BTreeMap<String, Paused>,
     pub(super) schedules: BTreeMap<ScheduleName, Schedule>,
+    /// Who has a duty, or had it last.
+    pub(super) duties: BTreeMap<Duty, WorkerId>,
     last_job: i64,
     last_worker: i64,
 }

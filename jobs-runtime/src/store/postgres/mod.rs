@@ -38,8 +38,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use jobs_core::store::{
-    Author, CheckpointSave, Claim, Claimed, Enqueued, Heartbeat, NewWorker, Promoted, Retention,
-    Row, Settled, Standing, Store, Sweep, Swept, Wake,
+    Author, CheckpointSave, Claim, Claimed, Duty, Enqueued, Heartbeat, NewWorker, Promoted,
+    Retention, Row, Settled, Standing, Store, Sweep, Swept, Wake,
 };
 use jobs_core::{
     Fence, NewJob, QueueName, Random, Route, Settlement, StoreError, StoreErrorKind, StoreId,
@@ -114,6 +114,14 @@ impl PostgresStore {
         let address = pool.connect_options().as_ref().clone();
         let lanes = Lanes::borrowed(pool.clone(), &options);
         Self::over(lanes, pool, address, options).await
+    }
+
+    /// Where a server is, as `host:port/database`: an address without its user and password.
+    #[cfg(feature = "cli")]
+    pub(crate) fn place(url: &str) -> Result<String, StoreError> {
+        let options = url::connect_options(url)?;
+        let database = options.get_database().unwrap_or_default();
+        Ok(format!("{}:{}/{database}", options.get_host(), options.get_port()))
     }
 
     /// The SQL that makes a schema of this name from nothing: what opening runs.
@@ -284,6 +292,16 @@ impl Store for PostgresStore {
 
     async fn sweep(&self, sweep: &Sweep) -> Result<Swept, StoreError> {
         self.sweep_leases(sweep).await.map_err(|trouble| trouble.during("sweep"))
+    }
+
+    async fn take_duty(&self, duty: Duty, worker: WorkerId) -> Result<bool, StoreError> {
+        let taken = self.take_duty_over(duty, worker).await;
+        taken.map_err(|trouble| trouble.during("take a duty"))
+    }
+
+    async fn give_back_duty(&self, duty: Duty, worker: WorkerId) -> Result<(), StoreError> {
+        let given = self.let_go_of_duty(duty, worker).await;
+        given.map_err(|trouble| trouble.during("give a duty back"))
     }
 
     async fn prune(&self, retention: Retention, limit: u32) -> Result<u32, StoreError> {

@@ -52,8 +52,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use jobs_core::store::{
-    Author, CheckpointSave, Claim, Claimed, Enqueued, Heartbeat, NewWorker, Promoted, Retention,
-    Row, Settled, Standing, Store, Sweep, Swept, Wake,
+    Author, CheckpointSave, Claim, Claimed, Duty, Enqueued, Heartbeat, NewWorker, Promoted,
+    Retention, Row, Settled, Standing, Store, Sweep, Swept, Wake,
 };
 use jobs_core::{
     Clock, Fence, NewJob, QueueName, Random, Route, Settlement, StoreError, StoreId, WorkerId,
@@ -70,7 +70,7 @@ use self::enqueue::Enqueue;
 use self::error::{During, Result};
 use self::file::Location;
 use self::heartbeat::Beat;
-use self::lease::{Observer, Register, Renewals, TakeBack};
+use self::lease::{ChangeDuty, Observer, Register, Renewals, TakeBack};
 use self::operate::Prune;
 pub use self::options::{SqliteOptions, Synchronous};
 use self::row::Columns;
@@ -131,6 +131,7 @@ impl SqliteStore {
     }
 
     async fn open_with(connect: SqliteConnectOptions, options: SqliteOptions) -> Result<Self> {
+        file::check_exists(&connect, options.migration)?;
         let location = file::location(&connect)?;
         let connect = Connect::new(connect.filename(&location.database), options.synchronous);
         let turn =
@@ -139,7 +140,9 @@ impl SqliteStore {
         let now = options.clock.now();
         let opened = async {
             let mut first = connect.writing(&opening).await?;
-            let id = migrate::migrate(&mut first, &opening, now, options.random.as_ref()).await?;
+            let SqliteOptions { random, migration, .. } = &options;
+            let migrated = migrate::migrate(&mut first, &opening, now, random.as_ref(), *migration);
+            let id = migrated.await?;
             Ok((id, first))
         };
         let (id, mut first) = opened.await.inspect_err(|_: &StoreError| location.leave())?;
@@ -295,6 +298,14 @@ impl Store for SqliteStore {
 
     async fn sweep(&self, sweep: &Sweep) -> Result<Swept> {
         self.writer().write(TakeBack::new(sweep, self.observer())).await
+    }
+
+    async fn take_duty(&self, duty: Duty, worker: WorkerId) -> Result<bool> {
+        self.writer().write(ChangeDuty::take(duty, worker)).await
+    }
+
+    async fn give_back_duty(&self, duty: Duty, worker: WorkerId) -> Result<()> {
+        self.writer().write(ChangeDuty::give_back(duty, worker)).await.map(drop)
     }
 
     async fn prune(&self, retention: Retention, limit: u32) -> Result<u32> {

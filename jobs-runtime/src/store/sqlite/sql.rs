@@ -38,6 +38,7 @@ statements! {
     FORGET_CANCEL_REQUESTS = "forget_cancel_requests";
     FORGET_CHECKPOINTS = "forget_checkpoints";
     FORGET_TICKS = "forget_ticks";
+    GIVE_BACK_DUTY = "give_back_duty";
     HELD = "held";
     HELD_RUNS = "held_runs";
     JOB = "job";
@@ -65,6 +66,7 @@ statements! {
     REFUSED_ROUTES = "refused_routes";
     REGISTER = "register";
     RENEW = "renew";
+    REPORT = "report";
     REQUEST_CANCEL = "request_cancel";
     REREAD = "reread";
     RESUME = "resume";
@@ -77,6 +79,7 @@ statements! {
     SETTLE_READ = "settle_read";
     STANDING = "standing";
     TAKE_BACK = "take_back";
+    TAKE_DUTY = "take_duty";
     TICK = "tick";
     TICKED = "ticked";
     TICKS = "ticks";
