@@ -57,6 +57,7 @@ impl NewJob {
         let kind = Kind::new(J::KIND).map_err(EnvelopeError::Name)?;
         let payload = encode(job, kind.as_str(), max_bytes)?;
         let policy = J::POLICY;
+        let unique_key = unique_key(job, kind.as_str())?;
         Ok(Self {
             queue: QueueName::new(policy.queue).map_err(EnvelopeError::Name)?,
             kind,
@@ -66,7 +67,7 @@ impl NewJob {
             headers: None,
             priority: Priority::clamped(i64::from(policy.priority)),
             due: Due::In(std::time::Duration::ZERO),
-            unique_key: None,
+            unique_key,
             budget: Budget { max_failures: policy.max_failures.max(1), ..Budget::default() },
             build: None,
         })
@@ -94,6 +95,13 @@ impl NewJob {
     pub fn stamp(&self) -> Option<Stamp> {
         Stamp::new(self.version, self.min_reader).ok()
     }
+}
+
+/// The key that a job makes of its own fields.
+fn unique_key<J: Job>(job: &J, kind: &str) -> Result<Option<UniqueKey>, EnvelopeError> {
+    let encode = |error| EnvelopeError::Encode { kind: kind.to_owned(), error };
+    let key = job.unique_key().transpose().map_err(encode)?;
+    key.map(UniqueKey::new).transpose().map_err(EnvelopeError::Name)
 }
 
 fn encode<T: Versioned>(value: &T, kind: &str, max_bytes: usize) -> Result<String, EnvelopeError> {

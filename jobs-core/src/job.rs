@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde::de::DeserializeOwned;
 
 use crate::codec::EncodeError;
+use crate::retry::Ladder;
 use crate::schedule::Schedule;
 use crate::version::{Line, MinReader, Version};
 
@@ -70,6 +71,19 @@ pub trait Job: Payload {
     /// The policy of its runs.
     const POLICY: Policy = Policy::DEFAULT;
 
+    /// The waits between its failures. Default: [`Ladder::default`].
+    fn retry() -> Ladder {
+        Ladder::default()
+    }
+
+    /// The key that makes it unique, made of its own fields; `None`: it has none.
+    ///
+    /// # Errors
+    /// [`EncodeError`] names the field that can't be kept.
+    fn unique_key(&self) -> Option<Result<String, EncodeError>> {
+        None
+    }
+
     /// When it is enqueued by the clock; a worker that handles it declares these. Default: never.
     fn schedules() -> Vec<Schedule> {
         Vec::new()
@@ -97,12 +111,21 @@ pub struct Policy {
     pub max_failures: u32,
     /// How long one run may take. Default: no limit.
     pub timeout: Option<Duration>,
+    /// How long a job may wait for a run to start, from when it is due; then it is dead, with the class
+    /// `expired`. Default: no limit.
+    pub expires_in: Option<Duration>,
 }
 
 impl Policy {
     /// The policy of a job that sets nothing.
-    pub const DEFAULT: Self =
-        Self { queue: crate::QueueName::DEFAULT, priority: 0, max_failures: 20, timeout: None };
+    pub const DEFAULT: Self = Self {
+        queue: crate::QueueName::DEFAULT,
+        priority: 0,
+        max_failures: 20,
+        timeout: None,
+        expires_in: None,
+    };
+
     /// This policy with another queue.
     #[must_use]
     pub const fn queue(mut self, queue: &'static str) -> Self {
@@ -121,6 +144,13 @@ impl Policy {
     #[must_use]
     pub const fn max_failures(mut self, max_failures: u32) -> Self {
         self.max_failures = max_failures;
+        self
+    }
+
+    /// This policy with a limit to the wait for a start.
+    #[must_use]
+    pub const fn expires_in(mut self, wait: Duration) -> Self {
+        self.expires_in = Some(wait);
         self
     }
 

@@ -24,6 +24,11 @@ fn elsewhere(name: &str) -> Option<Name> {
         "alias" | "renamed_from" => Some(Name::Aliases),
         "attempts" | "max_attempts" | "retries" | "max_retries" => Some(Name::MaxFailures),
         "time_limit" | "deadline" => Some(Name::Timeout),
+        "backoff" | "ladder" | "retry_in" => Some(Name::Retry),
+        "ttl" | "expires" | "max_age" => Some(Name::ExpiresIn),
+        "unique_by" | "unique_key" | "dedup" => Some(Name::Unique),
+        "cron" | "every" => Some(Name::Schedule),
+        "misfire" => Some(Name::CatchUp),
         _ => None,
     }
 }

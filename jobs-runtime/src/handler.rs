@@ -43,9 +43,9 @@ pub trait Handler<S: Clone + Send + Sync + 'static>: Job {
         cx: JobContext<S, Self::Checkpoint>,
     ) -> impl Future<Output = Result<Outcome, JobError>> + Send;
 
-    /// The waits between failures.
+    /// The waits between failures. Default: the job's own, which the derive sets: `retry = "2s..1h"`.
     fn ladder() -> Ladder {
-        Ladder::default()
+        Self::retry()
     }
 }
 

@@ -103,7 +103,7 @@ impl<S: Clone + Send + Sync + 'static> Registry<S> {
     ) -> Self {
         let erased = Box::new(FunctionHandler::<J, C, R, F>::new(function));
         self.schedules.extend(J::schedules());
-        self.handled.push(Handled::of::<J>(erased, Ladder::default()));
+        self.handled.push(Handled::of::<J>(erased, J::retry()));
         self
     }
 
