@@ -35,7 +35,8 @@ mod version;
 pub use clock::{Clock, ManualClock, Timestamp, micros};
 pub use codec::{EncodeError, encode};
 pub use envelope::{
-    EnvelopeError, Headers, MAX_HEADERS_BYTES, MAX_PAYLOAD_BYTES, NewJob, encode_headers,
+    EnvelopeError, Headers, MAX_HEADERS_BYTES, MAX_PAYLOAD_BYTES, NewJob, OnConflict, UniqueWhile,
+    encode_headers,
 };
 pub use error::{StoreError, StoreErrorKind, chain};
 pub use id::{ClaimNumber, Fence, JobId, StoreId, WorkerId};

@@ -19,6 +19,7 @@ use crate::store::postgres::{PostgresOptions, PostgresStore};
 #[cfg(feature = "sqlite")]
 use crate::store::sqlite::{SqliteOptions, SqliteStore};
 use crate::store::{Backend, StoreDatabase, unknown_scheme};
+use crate::trace::TraceContext;
 
 /// A handle on a job store. Cheap to clone; all clones share the connections.
 #[derive(Clone)]
@@ -44,6 +45,7 @@ struct Settings {
     random: Arc<dyn Random>,
     build: BuildId,
     max_payload_bytes: usize,
+    trace: Option<Trace>,
     #[cfg(feature = "sqlite")]
     sqlite: Vec<Change<SqliteOptions>>,
     #[cfg(feature = "postgres")]
@@ -69,6 +71,7 @@ impl Jobs {
                 random: Arc::new(OsRandom::new()),
                 build: BuildId::default(),
                 max_payload_bytes: MAX_PAYLOAD_BYTES,
+                trace: None,
                 #[cfg(feature = "sqlite")]
                 sqlite: Vec::new(),
                 #[cfg(feature = "postgres")]
@@ -197,6 +200,12 @@ impl Jobs {
         &self.inner.settings.clock
     }
 
+    /// The trace that a job which is enqueued now belongs to.
+    pub(crate) fn trace(&self) -> Option<TraceContext> {
+        let of_application = || self.inner.settings.trace.as_ref().and_then(|trace| (trace.0)());
+        crate::trace::current().or_else(of_application)
+    }
+
     pub(crate) fn max_payload_bytes(&self) -> usize {
         self.inner.settings.max_payload_bytes
     }
@@ -221,6 +230,16 @@ impl Settings {
     fn postgres(&self) -> PostgresOptions {
         let options = PostgresOptions::default().random(self.random.clone());
         self.postgres.iter().fold(options, |options, change| (change.0)(options))
+    }
+}
+
+/// Says which trace the application is in.
+#[derive(Clone)]
+struct Trace(Arc<dyn Fn() -> Option<TraceContext> + Send + Sync>);
+
+impl fmt::Debug for Trace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Trace")
     }
 }
 
@@ -256,6 +275,17 @@ impl JobsBuilder {
     #[must_use]
     pub fn max_payload_bytes(mut self, bytes: usize) -> Self {
         self.settings.max_payload_bytes = bytes;
+        self
+    }
+
+    /// Says which trace the code that enqueues is in, such as the current context of an OpenTelemetry
+    /// layer. Asked at each enqueue outside of a run; what a handler enqueues belongs to its run's trace.
+    #[must_use]
+    pub fn trace_context(
+        mut self,
+        current: impl Fn() -> Option<TraceContext> + Send + Sync + 'static,
+    ) -> Self {
+        self.settings.trace = Some(Trace(Arc::new(current)));
         self
     }
 

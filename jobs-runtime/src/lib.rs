@@ -20,6 +20,7 @@ mod run;
 mod schedule;
 mod signals;
 pub mod store;
+mod trace;
 mod worker;
 
 #[doc(hidden)]
@@ -37,6 +38,7 @@ pub use self::random::OsRandom;
 pub use self::registry::{Handlers, Next, Registry, RegistryError, WithHandler};
 pub use self::run::RunInfo;
 pub use self::store::{TransactionConnection, UserTransaction};
+pub use self::trace::{InvalidTraceContext, TRACEPARENT, TraceContext};
 pub use self::worker::{DrainReport, EXIT_UNFINISHED, Worker};
 
 /// What most applications use.

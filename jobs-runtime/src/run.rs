@@ -37,6 +37,7 @@ pub struct RunInfo {
     pub(crate) fence: Fence,
     pub(crate) kind: Arc<str>,
     pub(crate) queue: QueueName,
+    pub(crate) key_number: u32,
     pub(crate) failures: u32,
     pub(crate) interruptions: u32,
     pub(crate) headers: Headers,

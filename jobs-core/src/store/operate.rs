@@ -1,7 +1,9 @@
 //! What people and tools change.
 
 use crate::id::JobId;
+use crate::record::Priority;
 use crate::state::State;
+use crate::transition::Due;
 
 /// What became of a request to cancel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -23,6 +25,17 @@ pub struct Redrive {
     pub keeps_counters: bool,
     /// Forget the checkpoint and its number; otherwise the job resumes from it.
     pub forgets_checkpoint: bool,
+    /// Give the job a new idempotency key: what it asks of others counts as asked for the first time.
+    pub makes_new_key: bool,
+}
+
+/// What is changed of jobs that wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Reschedule {
+    /// When they are due; `None` leaves it.
+    pub due: Option<Due>,
+    /// How urgent they are; `None` leaves it.
+    pub priority: Option<Priority>,
 }
 
 /// What became of a redrive.
@@ -30,7 +43,8 @@ pub struct Redrive {
 pub enum Redriven {
     /// It is ready again.
     Ready,
-    /// A waiting job with its kind and unique key stands for it; it stays as it was.
+    /// A waiting job with its kind and unique key stands for it, or a running one where both bind their
+    /// key while they run; it stays as it was.
     TwinWaits(JobId),
     /// It is in this state and can't be redriven.
     Not(State),

@@ -187,6 +187,14 @@ impl Store for Faulty {
         self.subject.store().promote(limit).await
     }
 
+    async fn claim_within(&self, claim: Claim<'_>, most: u32) -> Result<Claimed> {
+        self.subject.store().claim_within(claim, most).await
+    }
+
+    async fn expire(&self, limit: u32) -> Result<u32> {
+        self.subject.store().expire(limit).await
+    }
+
     async fn refused_routes(&self) -> Result<Vec<Route>> {
         self.subject.store().refused_routes().await
     }

@@ -3,10 +3,13 @@
 //! 1. The text holds all that a leader needs: a worker enqueues the jobs of builds that it is not of.
 //! 2. It is read as it was written: fields that a later build adds are left alone.
 
+use std::time::Duration;
+
 use jobs_core::store::Declaration;
 use jobs_core::{
-    Budget, BuildId, CatchUp, Due, Headers, Kind, MAX_CATCH_UP, MinReader, NewJob, Priority,
-    QueueName, Schedule, ScheduleName, Timestamp, UniqueKey, Version, chain, encode_headers,
+    Budget, BuildId, CatchUp, Due, Headers, Kind, MAX_CATCH_UP, MinReader, NewJob, OnConflict,
+    Priority, QueueName, Schedule, ScheduleName, Timestamp, UniqueKey, UniqueWhile, Version, chain,
+    encode_headers, micros,
 };
 use serde::{Deserialize, Serialize};
 
@@ -41,6 +44,10 @@ struct Job {
     #[serde(default)]
     unique_key: Option<String>,
     #[serde(default)]
+    unique_while: Option<String>,
+    #[serde(default)]
+    expires_in_ms: Option<u64>,
+    #[serde(default)]
     build: Option<String>,
 }
 
@@ -70,6 +77,8 @@ pub(crate) fn declaration(schedule: &Schedule, build: &BuildId) -> Result<Declar
         max_failures: job.budget.max_failures,
         max_interruptions: job.budget.max_interruptions,
         unique_key: job.unique_key.as_ref().map(ToString::to_string),
+        unique_while: job.unique_while.as_str().map(ToOwned::to_owned),
+        expires_in_ms: job.expires_in.map(|wait| micros(wait).unsigned_abs() / 1_000),
         build: Some(build.to_string()),
     };
     let spec = Spec { when: schedule.when().to_owned(), catch_up: schedule.catches_up(), job };
@@ -109,6 +118,9 @@ impl Spec {
             priority: Priority::clamped(i64::from(job.priority)),
             due: Due::At(tick),
             unique_key: unique_key.map_err(|error| text(&error))?,
+            unique_while: UniqueWhile::from_name(job.unique_while.as_deref()),
+            on_conflict: OnConflict::default(),
+            expires_in: job.expires_in_ms.map(Duration::from_millis),
             budget: Budget {
                 max_failures: job.max_failures.max(1),
                 max_interruptions: job.max_interruptions,

@@ -14,6 +14,7 @@ use tokio_util::task::TaskTracker;
 
 use super::dispatch::dispatch;
 use super::lease::Tenure;
+use super::queues::offers;
 use super::routes::Routes;
 use super::settle::Ended;
 use super::shared::Shared;
@@ -109,12 +110,43 @@ impl Intake {
                 .refresh(listed, now, |route| route.judge(|kind| shared.handlers.reader(kind)));
             self.is_listed = true;
         }
-        let heads = self.routes.heads(now, limit);
-        if heads.is_empty() {
+        let Some(shares) = &shared.settings.shares else {
+            let heads = self.routes.heads(now, limit);
+            return self
+                .take(shared, Claim { worker, heads: &heads, limit }, None, was_listed)
+                .await;
+        };
+        let free = usize::try_from(limit).unwrap_or(usize::MAX);
+        for offer in offers(shares, &shared.running, shared.settings.concurrency, free) {
+            let mut heads = self.routes.heads(now, offer.limit);
+            heads.retain(|head| head.queue == offer.queue);
+            let claim = Claim { worker, heads: &heads, limit: offer.limit };
+            match self.take(shared, claim, offer.most_in_fleet, was_listed).await? {
+                Turn::Nothing => {}
+                took @ Turn::Took(_) => return Ok(took),
+            }
+        }
+        Ok(Turn::Nothing)
+    }
+
+    /// One claim, of jobs of which at most `most` may run in all workers.
+    async fn take<S>(
+        &mut self,
+        shared: &Shared<S>,
+        claim: Claim<'_>,
+        most: Option<u32>,
+        was_listed: bool,
+    ) -> Result<Turn, StoreError> {
+        let Claim { worker, limit, .. } = claim;
+        let now = shared.elapsed();
+        if claim.heads.is_empty() {
             return Ok(Turn::Nothing);
         }
         shared.ledger.claim_sent();
-        let claimed = shared.store().claim(Claim { worker, heads: &heads, limit }).await;
+        let claimed = match most {
+            None => shared.store().claim(claim).await,
+            Some(most) => shared.store().claim_within(claim, most).await,
+        };
         let jobs = match claimed {
             Ok(Claimed::Jobs(jobs)) => jobs,
             Ok(Claimed::WorkerEnded) => {
@@ -152,6 +184,8 @@ impl Intake {
             biased;
             () = shared.intake_closed.cancelled() => {}
             () = shared.ready.notified() => {}
+            // What a queue's share kept from starting may start when something has ended.
+            () = shared.ledger.changed(), if shared.settings.shares.is_some() => {}
             () = tokio::time::sleep(pause) => {}
         }
         self.is_listed = false;
@@ -175,6 +209,7 @@ where
             shared.ledger.ended(job.fence);
             drop(shared.ended.send(Ended::new(&job, Ending::Unstarted, Wrote::Nothing)));
         } else {
+            shared.running.begin(&job.queue);
             runs.spawn(dispatch(shared.clone(), job, entry));
         }
     }

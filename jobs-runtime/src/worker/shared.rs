@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::lease::{Tenancy, Tenure};
 use super::ledger::Ledger;
+use super::queues::{Running, Share};
 use super::settle::Ended;
 use crate::client::Jobs;
 use crate::registry::Handlers;
@@ -20,6 +21,8 @@ use crate::registry::Handlers;
 pub(crate) struct Settings {
     pub(crate) name: WorkerName,
     pub(crate) queues: Vec<QueueName>,
+    /// How the slots are shared among the queues; nothing where no queue was given a weight or a limit.
+    pub(crate) shares: Option<Vec<Share>>,
     pub(crate) concurrency: usize,
     pub(crate) lease: Lease,
     pub(crate) poll_interval: Duration,
@@ -33,6 +36,7 @@ pub(crate) struct Shared<S> {
     pub(crate) handlers: Handlers<S>,
     pub(crate) state: S,
     pub(crate) ledger: Ledger,
+    pub(crate) running: Running,
     pub(crate) tenancy: Tenancy,
     /// Claim nothing more.
     pub(crate) intake_closed: CancellationToken,

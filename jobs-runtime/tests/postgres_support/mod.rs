@@ -140,7 +140,8 @@ impl Subject for TestStore {
             let columns: Vec<String> = columns.iter().map(earlier).collect();
             format!("UPDATE {{schema}}.{table} SET {}", columns.join(", "))
         };
-        let job = ["due_at_us", "enqueued_at_us", "claimed_at_us", "finished_at_us"];
+        let job =
+            ["due_at_us", "enqueued_at_us", "claimed_at_us", "finished_at_us", "expires_at_us"];
         let worker = ["started_at_us", "expires_at_us", "ended_at_us"];
         self.sql(&moved("job", &job)).await;
         self.sql(&moved("worker", &worker)).await;

@@ -8,8 +8,8 @@ use jobs_runtime::store::memory::MemoryStore;
 use jobs_runtime::store::{
     Advanced, Author, Cancelled, CheckpointSave, Claim, Claimed, Count, Declaration, Duty,
     Enqueued, Filter, Heartbeat, Inspect, NewWorker, Operate, Paused, Promoted, Redrive, Redriven,
-    Retention, Row, ScheduleView, Schedules, Settled, Standing, Step, Store, Sweep, Swept, Tick,
-    Wake, WorkerRecord,
+    Reschedule, Retention, Row, ScheduleView, Schedules, Settled, Standing, Step, Store, Sweep,
+    Swept, Tick, Wake, WorkerRecord,
 };
 use jobs_runtime::{
     Clock, Event, Fence, JobId, JobRecord, NewJob, QueueName, Route, ScheduleName, Settlement,
@@ -99,11 +99,13 @@ counted! {
     register(worker: &NewWorker) -> WorkerId;
     routes(queues: &[QueueName]) -> Vec<(QueueName, Route)>;
     claim(claim: Claim<'_>) -> Claimed;
+    claim_within(claim: Claim<'_>, most: u32) -> Claimed;
     settle(by: &Author, settlements: &[Settlement]) -> Vec<Settled>;
     checkpoint(saves: &[CheckpointSave]) -> Vec<Standing>;
     check(fences: &[Fence]) -> Vec<Standing>;
     reread(fences: &[Fence]) -> Vec<Row>;
     promote(limit: u32) -> Promoted;
+    expire(limit: u32) -> u32;
     refused_routes() -> Vec<Route>;
     recall(routes: &[Route], limit: u32) -> u32;
     sweep(sweep: &Sweep) -> Swept;
@@ -136,6 +138,7 @@ counted! {
     cancel(jobs: &[JobId]) -> Vec<Cancelled>;
     redrive(jobs: &[JobId], redrive: Redrive) -> Vec<Redriven>;
     run_now(jobs: &[JobId]) -> Vec<bool>;
+    reschedule(jobs: &[JobId], change: Reschedule) -> Vec<bool>;
     pause(queue: &QueueName, by: &str, reason: &str) -> ();
     resume(queue: &QueueName) -> ();
 }

@@ -13,6 +13,7 @@ use tests::{Work, ledger, sized, until};
 
 mod clocks;
 mod deaths;
+mod races;
 mod silences;
 mod stops;
 

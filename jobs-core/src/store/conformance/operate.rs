@@ -11,8 +11,10 @@ use crate::record::{Counters, EventKind};
 use crate::state::State;
 
 const NOTHING: JobId = JobId(1_000_000_000);
-const KEEP: Redrive = Redrive { keeps_counters: true, forgets_checkpoint: false };
-const FORGET: Redrive = Redrive { keeps_counters: false, forgets_checkpoint: true };
+const KEEP: Redrive =
+    Redrive { keeps_counters: true, forgets_checkpoint: false, makes_new_key: false };
+const FORGET: Redrive =
+    Redrive { keeps_counters: false, forgets_checkpoint: true, makes_new_key: false };
 
 pub(super) async fn a_cancel_ends_waiting_jobs_and_asks_running_ones(subject: &dyn Subject) {
     let scene = Scene::open(subject).await;

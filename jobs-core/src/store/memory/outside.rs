@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::super::conformance::{RawRow, Tampering};
 use super::MemoryStore;
 use crate::clock::{Timestamp, micros};
+use crate::envelope::UniqueWhile;
 use crate::id::{ClaimNumber, JobId};
 use crate::record::{Budget, COUNTER_MAX, Counters, JobRecord, Priority};
 use crate::state::State;
@@ -37,6 +38,9 @@ impl MemoryStore {
                 due_at: at.now,
                 claimed_at: None,
                 finished_at: None,
+                unique_while: UniqueWhile::default(),
+                expires_at: None,
+                key_number: 0,
             };
             tables.jobs.insert(id, record);
             id
@@ -55,6 +59,7 @@ impl MemoryStore {
                 back(&mut job.due_at);
                 job.claimed_at.iter_mut().for_each(back);
                 job.finished_at.iter_mut().for_each(back);
+                job.expires_at.iter_mut().for_each(back);
             }
             for worker in tables.workers.values_mut() {
                 worker.renewed = worker.renewed.saturating_sub(span);

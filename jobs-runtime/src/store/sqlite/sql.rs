@@ -31,9 +31,12 @@ statements! {
     DONE = "done";
     ENQUEUE = "enqueue";
     ENQUEUE_ALIKE = "enqueue_alike";
+    ENQUEUE_RENEW = "enqueue_renew";
+    ENQUEUE_SCOPED = "enqueue_scoped";
     ENQUEUE_TWINS = "enqueue_twins";
     EVENTS = "events";
     EXHAUSTED_ENDED = "exhausted";
+    EXPIRE = "expire";
     FORGET_ABANDONED = "forget_abandoned";
     FORGET_CANCEL_REQUESTS = "forget_cancel_requests";
     FORGET_CHECKPOINTS = "forget_checkpoints";
@@ -69,9 +72,11 @@ statements! {
     REPORT = "report";
     REQUEST_CANCEL = "request_cancel";
     REREAD = "reread";
+    RESCHEDULE = "reschedule";
     RESUME = "resume";
     ROUTES = "routes";
     RUN_NOW = "run_now";
+    RUNNING_IN = "running_in";
     SCHEDULE_ADD = "schedule_add";
     SCHEDULES = "schedules";
     SETTLE = "settle";

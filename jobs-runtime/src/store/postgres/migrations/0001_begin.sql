@@ -64,7 +64,13 @@ CREATE TABLE {schema}.job (
     refused_reason TEXT,
     refused_build TEXT,
     error_class TEXT,
-    error_text TEXT
+    error_text TEXT,
+    -- For how long the key binds beyond the wait: `running` or `kept`.
+    unique_while TEXT,
+    -- No run starts after it.
+    expires_at_us BIGINT,
+    -- How often a person gave the job a new idempotency key.
+    key_number INTEGER
 ) WITH (
     -- Every change of state makes a new version of its row, and every claim walks the index past the
     -- dead entries of the old ones: vacuum often and by count, not by share of a growing table.
@@ -85,6 +91,12 @@ CREATE INDEX job_finished ON {schema}.job (state, finished_at_us, id)
     WHERE finished_at_us IS NOT NULL;
 CREATE UNIQUE INDEX job_unique ON {schema}.job (kind, unique_key)
     WHERE unique_key IS NOT NULL AND state IN ('scheduled', 'ready');
+CREATE UNIQUE INDEX job_unique_running ON {schema}.job (kind, unique_key)
+    WHERE unique_while IS NOT NULL AND state IN ('scheduled', 'ready', 'running');
+CREATE UNIQUE INDEX job_unique_kept ON {schema}.job (kind, unique_key)
+    WHERE unique_while = 'kept';
+CREATE INDEX job_expires ON {schema}.job (expires_at_us, id)
+    WHERE expires_at_us IS NOT NULL AND state IN ('scheduled', 'ready');
 CREATE INDEX job_exhausted ON {schema}.job (queue, route)
     WHERE state = 'ready' AND claim_number = 9223372036854775807;
 

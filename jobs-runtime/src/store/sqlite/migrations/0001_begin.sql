@@ -47,7 +47,13 @@ CREATE TABLE jobs_job (
     due_at_us INTEGER NOT NULL
         DEFAULT (CAST((julianday('now') - 2440587.5) * 86400000000 AS INTEGER)),
     claimed_at_us INTEGER,
-    finished_at_us INTEGER
+    finished_at_us INTEGER,
+    -- For how long the key binds beyond the wait: `running` or `kept`.
+    unique_while TEXT,
+    -- No run starts after it.
+    expires_at_us INTEGER,
+    -- How often a person gave the job a new idempotency key.
+    key_number INTEGER
 ) STRICT;
 
 -- Where jobs stand. Not columns of the table: a column is worked out again at every write of a row,
@@ -117,6 +123,14 @@ CREATE INDEX jobs_job_running ON jobs_job (worker_id) WHERE state = 'running';
 -- At most one job of a kind and key waits.
 CREATE UNIQUE INDEX jobs_job_unique ON jobs_job (kind, unique_key)
     WHERE unique_key IS NOT NULL AND state IN ('scheduled', 'ready');
+-- And of those that say so, at most one waits or runs, or is kept at all.
+CREATE UNIQUE INDEX jobs_job_unique_running ON jobs_job (kind, unique_key)
+    WHERE unique_while IS NOT NULL AND state IN ('scheduled', 'ready', 'running');
+CREATE UNIQUE INDEX jobs_job_unique_kept ON jobs_job (kind, unique_key)
+    WHERE unique_while = 'kept';
+-- What an expiry walks.
+CREATE INDEX jobs_job_expires ON jobs_job (expires_at_us)
+    WHERE expires_at_us IS NOT NULL AND state IN ('scheduled', 'ready');
 -- What a recall walks.
 CREATE INDEX jobs_job_refused ON jobs_job (
     (
