@@ -27,12 +27,11 @@ impl Tables {
 
     /// The job that binds the key of a new one.
     fn binds(&self, new: &NewJob) -> Option<JobId> {
-        let key = new.unique_key.as_ref().map(AsRef::as_ref);
+        let key = Some(new.unique_key.as_ref()?.as_str());
         let waits = self.twin(None, new.kind.as_str(), key);
         waits.or_else(|| {
             let binds = |job: &&JobRecord| {
                 job.kind == new.kind.as_str()
-                    && job.unique_key.is_some()
                     && job.unique_key.as_deref() == key
                     && binds_beyond_waiting(job, new.unique_while)
             };
