@@ -18,7 +18,9 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use crate::codec;
 pub use crate::codec::EncodeError;
-pub use crate::job::{Checkpoint, DecodeError, Job, NoCheckpoint, Payload, Policy, Versioned};
+pub use crate::job::{
+    Checkpoint, DecodeError, Job, NoCheckpoint, OldCheckpoint, Payload, Policy, Versioned,
+};
 pub use crate::retry::Ladder;
 pub use crate::schedule::{CatchUp, Schedule};
 pub use crate::version::{Line, MinReader, Version};

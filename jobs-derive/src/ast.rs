@@ -32,6 +32,9 @@ pub(crate) enum Name {
     Schedule,
     CatchUp,
     Checkpoint,
+    CheckpointEvery,
+    OnCheckpoint,
+    OnOldCheckpoint,
     Crate,
 }
 
@@ -63,6 +66,9 @@ pub(crate) struct Options {
     pub(crate) schedule: Option<LitStr>,
     pub(crate) catch_up: Option<LitStr>,
     pub(crate) checkpoint: Option<Type>,
+    pub(crate) checkpoint_every: Option<LitStr>,
+    pub(crate) on_checkpoint: Option<LitStr>,
+    pub(crate) on_old_checkpoint: Option<LitStr>,
     pub(crate) krate: Option<Path>,
     /// Every option that was named, also with a value that could not be read: it isn't missing.
     pub(crate) named: Vec<Name>,
@@ -106,6 +112,9 @@ pub(crate) struct JobRole {
     pub(crate) unique: Vec<Member>,
     pub(crate) schedule: Option<LitStr>,
     pub(crate) catch_up: Option<CatchUp>,
+    pub(crate) checkpoint_every_ms: Option<u64>,
+    pub(crate) keeps_failures: bool,
+    pub(crate) restarts: bool,
 }
 
 /// The waits between failures, in milliseconds.
@@ -170,6 +179,9 @@ impl Name {
         Self::Schedule,
         Self::CatchUp,
         Self::Checkpoint,
+        Self::CheckpointEvery,
+        Self::OnCheckpoint,
+        Self::OnOldCheckpoint,
         Self::Crate,
     ];
 
@@ -190,6 +202,9 @@ impl Name {
             Self::Schedule => "schedule",
             Self::CatchUp => "catch_up",
             Self::Checkpoint => "checkpoint",
+            Self::CheckpointEvery => "checkpoint_every",
+            Self::OnCheckpoint => "on_checkpoint",
+            Self::OnOldCheckpoint => "on_old_checkpoint",
             Self::Crate => "crate",
         }
     }
@@ -204,7 +219,10 @@ impl Name {
             | Self::Retry
             | Self::ExpiresIn
             | Self::Schedule
-            | Self::CatchUp => Form::Text,
+            | Self::CatchUp
+            | Self::CheckpointEvery
+            | Self::OnCheckpoint
+            | Self::OnOldCheckpoint => Form::Text,
             Self::Aliases | Self::Unique => Form::Texts,
             Self::Priority | Self::MaxFailures => Form::Number,
             Self::Previous | Self::Checkpoint => Form::Type,
@@ -230,6 +248,9 @@ impl Name {
             Self::Schedule => r#"schedule = "0 3 * * * Europe/Berlin""#,
             Self::CatchUp => r#"catch_up = "latest""#,
             Self::Checkpoint => "checkpoint = ExportAt",
+            Self::CheckpointEvery => r#"checkpoint_every = "5s""#,
+            Self::OnCheckpoint => r#"on_checkpoint = "keep_failures""#,
+            Self::OnOldCheckpoint => r#"on_old_checkpoint = "restart""#,
             Self::Crate => r#"crate = "company::jobs""#,
         }
     }

@@ -103,6 +103,13 @@ impl Reader<'_> {
             Name::Schedule => options.schedule = Some(quoted(name, &ident, input)?),
             Name::CatchUp => options.catch_up = Some(quoted(name, &ident, input)?),
             Name::Checkpoint => options.checkpoint = Some(bare_type(name, &ident, input)?),
+            Name::CheckpointEvery => {
+                options.checkpoint_every = Some(quoted(name, &ident, input)?);
+            }
+            Name::OnCheckpoint => options.on_checkpoint = Some(quoted(name, &ident, input)?),
+            Name::OnOldCheckpoint => {
+                options.on_old_checkpoint = Some(quoted(name, &ident, input)?);
+            }
             Name::Crate => options.krate = Some(path(name, &ident, input)?),
         }
         Ok(())

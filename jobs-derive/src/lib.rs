@@ -53,6 +53,9 @@ use errors::Errors;
 /// | `schedule` | when the job's `Default` is enqueued by the clock: a cron expression and an IANA time zone, `"0 3 * * * Europe/Berlin"`, or an interval, `"every 15m"`; checked where the worker's registry is built | never |
 /// | `catch_up` | what is done about ticks that nobody was there for: `"none"`, `"latest"`, or `"all 10"` up to 1000 | `"latest"` |
 /// | `checkpoint` | the type that the handler saves, a `Checkpoint` that is as visible as the job | none: it saves nothing |
+/// | `checkpoint_every` | write checkpoints at most this often: a span as of `timeout`. A run that is killed then repeats up to so much; what was not written is when the run ends | none: each is written |
+/// | `on_checkpoint` | `"reset_failures"`, or `"keep_failures"`: whether a checkpoint that moved starts the count of failures anew | `"reset_failures"`: who gets on has not failed |
+/// | `on_old_checkpoint` | `"refuse"`, or `"restart"`: what follows from a saved checkpoint that is older than all that this build reads | `"refuse"`: the job waits for a build that reads it |
 /// | `crate` | the path of `jobs-core` or of a re-export, bare or in quotes; bare, it may begin with the `$crate` of a macro; to be written where Cargo.toml holds two versions | found in Cargo.toml, also where it is renamed: `jobs-core`, else `jobs-runtime` |
 ///
 /// # Errors

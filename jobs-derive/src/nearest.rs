@@ -29,6 +29,8 @@ fn elsewhere(name: &str) -> Option<Name> {
         "unique_by" | "unique_key" | "dedup" => Some(Name::Unique),
         "cron" | "every" => Some(Name::Schedule),
         "misfire" => Some(Name::CatchUp),
+        "throttle" | "checkpoint_interval" => Some(Name::CheckpointEvery),
+        "strict" => Some(Name::OnCheckpoint),
         _ => None,
     }
 }

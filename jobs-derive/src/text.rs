@@ -96,30 +96,53 @@ pub(crate) fn queue(text: &str) -> Result<(), Broken> {
 
 /// Checks a time-out and answers its milliseconds.
 pub(crate) fn timeout(text: &str) -> Result<u64, Broken> {
+    span(text, "a time-out", Name::Timeout, "a run needs time", "for no limit")
+}
+
+/// Checks how often checkpoints are written at most, and answers the milliseconds.
+pub(crate) fn every(text: &str) -> Result<u64, Broken> {
+    let name = Name::CheckpointEvery;
+    span(text, "the time between checkpoints", name, "this is no time", "to write each of them")
+}
+
+/// Checks a span: a whole number and a unit.
+fn span(text: &str, what: &str, name: Name, zero: &str, without: &str) -> Result<u64, Broken> {
+    let leave_out = || format!("leave `{}` out {without}", name.as_str());
     let (why, help) = match span_ms(text) {
-        Some(0) => ("a run needs time", "leave `timeout` out for no limit"),
+        Some(0) => (zero.to_owned(), leave_out()),
         Some(ms) if ms <= MAX_SPAN_MS => return Ok(ms),
-        Some(_) => ("a time-out is at most 365 days", "leave `timeout` out for no limit"),
+        Some(_) => (format!("{what} is at most 365 days"), leave_out()),
         None => (
-            "a time-out is a whole number and a unit: ms, s, m or h",
-            "write a text such as `timeout = \"30s\"`",
+            format!("{what} is a whole number and a unit: ms, s, m or h"),
+            format!("write a text such as `{}`", name.example()),
         ),
     };
-    Err(Broken { why: why.to_owned(), help: help.to_owned() })
+    Err(Broken { why, help })
+}
+
+/// Checks what follows from a checkpoint that moved; answers whether failures stay counted.
+pub(crate) fn on_checkpoint(text: &str) -> Result<bool, Broken> {
+    one_of_two(text, ["reset_failures", "keep_failures"])
+}
+
+/// Checks what follows from a checkpoint that is too old; answers whether the job restarts.
+pub(crate) fn on_old_checkpoint(text: &str) -> Result<bool, Broken> {
+    one_of_two(text, ["refuse", "restart"])
+}
+
+/// Answers whether it is the second word.
+fn one_of_two(text: &str, [first, second]: [&str; 2]) -> Result<bool, Broken> {
+    if text == first || text == second {
+        return Ok(text == second);
+    }
+    let why = format!("this is neither `{first}` nor `{second}`");
+    Err(Broken { why, help: format!("write `\"{second}\"`; `\"{first}\"` is the default") })
 }
 
 /// Checks how long a job may wait for its start and answers its milliseconds.
 pub(crate) fn expires_in(text: &str) -> Result<u64, Broken> {
-    let (why, help) = match span_ms(text) {
-        Some(0) => ("a job needs time to start", "leave `expires_in` out for no limit"),
-        Some(ms) if ms <= MAX_SPAN_MS => return Ok(ms),
-        Some(_) => ("a job expires within 365 days", "leave `expires_in` out for no limit"),
-        None => (
-            "this is no time: a whole number and a unit, ms, s, m or h",
-            "write a text such as `expires_in = \"10m\"`",
-        ),
-    };
-    Err(Broken { why: why.to_owned(), help: help.to_owned() })
+    let name = Name::ExpiresIn;
+    span(text, "the wait for a start", name, "a job needs time to start", "for no limit")
 }
 
 /// Checks the waits between failures: `2s..1h` doubles, `30s` stays, `1s, 10s, 5m` goes by the list.
@@ -167,6 +190,9 @@ pub(crate) fn likely(name: Name, value: &str) -> Option<String> {
         Name::ExpiresIn => expires_in(text).is_ok(),
         Name::Retry => retry(text).is_ok(),
         Name::Unique => syn::parse_str::<syn::Ident>(text).is_ok(),
+        Name::CheckpointEvery => every(text).is_ok(),
+        Name::OnCheckpoint => on_checkpoint(text).is_ok(),
+        Name::OnOldCheckpoint => on_old_checkpoint(text).is_ok(),
         Name::Previous
         | Name::Priority
         | Name::MaxFailures

@@ -27,6 +27,8 @@ pub enum ErrorKind {
     WrongTransaction,
     /// There is no such job.
     NotFound,
+    /// It took longer than the caller would wait.
+    TimedOut,
 }
 
 impl Error {

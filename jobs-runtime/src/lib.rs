@@ -21,6 +21,7 @@ mod schedule;
 mod signals;
 pub mod store;
 mod trace;
+mod wait;
 mod worker;
 
 #[doc(hidden)]
@@ -30,7 +31,7 @@ pub use jobs_core::*;
 
 pub use self::client::{Jobs, JobsBuilder};
 pub use self::clock::SystemClock;
-pub use self::context::{Interrupted, JobContext, MAX_CHECKPOINT_BYTES};
+pub use self::context::{Batch, Cursor, Interrupted, JobContext, MAX_CHECKPOINT_BYTES};
 pub use self::enqueue::{Answer, Enqueue, EnqueueIn, Enqueueable};
 pub use self::error::{Error, ErrorKind};
 pub use self::handler::{Ends, Handler, HandlerFn, JobError, Outcome, ResultExt, Takes};
@@ -39,6 +40,7 @@ pub use self::registry::{Handlers, Next, Registry, RegistryError, WithHandler};
 pub use self::run::RunInfo;
 pub use self::store::{TransactionConnection, UserTransaction};
 pub use self::trace::{InvalidTraceContext, TRACEPARENT, TraceContext};
+pub use self::wait::Wait;
 pub use self::worker::{DrainReport, EXIT_UNFINISHED, Worker};
 
 /// What most applications use.

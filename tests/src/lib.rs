@@ -7,6 +7,7 @@ pub mod ledger;
 pub mod process;
 pub mod proxy;
 pub mod schema;
+pub mod steps;
 
 use std::time::Duration;
 

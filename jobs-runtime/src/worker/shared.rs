@@ -15,6 +15,7 @@ use super::queues::{Running, Share};
 use super::settle::Ended;
 use crate::client::Jobs;
 use crate::registry::Handlers;
+use crate::run::Board;
 
 /// The settings of a worker, checked.
 #[derive(Debug, Clone)]
@@ -53,6 +54,7 @@ pub(crate) struct Shared<S> {
     /// Jobs may have been scheduled.
     pub(crate) scheduled: Notify,
     pub(crate) ended: tokio::sync::mpsc::UnboundedSender<Ended>,
+    pub(crate) board: Arc<Board>,
     pub(crate) tally: Tally,
 }
 

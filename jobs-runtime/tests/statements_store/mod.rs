@@ -12,8 +12,8 @@ use jobs_runtime::store::{
     Swept, Tick, Wake, WorkerRecord,
 };
 use jobs_runtime::{
-    Clock, Event, Fence, JobId, JobRecord, NewJob, QueueName, Route, ScheduleName, Settlement,
-    StoreError, StoreId, WorkerId,
+    Clock, Event, Fence, JobId, JobRecord, NewJob, ProgressNote, QueueName, Route, ScheduleName,
+    Settlement, StoreError, StoreId, WorkerId,
 };
 
 type Result<T> = std::result::Result<T, StoreError>;
@@ -102,6 +102,7 @@ counted! {
     claim_within(claim: Claim<'_>, most: u32) -> Claimed;
     settle(by: &Author, settlements: &[Settlement]) -> Vec<Settled>;
     checkpoint(saves: &[CheckpointSave]) -> Vec<Standing>;
+    note_progress(notes: &[ProgressNote]) -> Vec<bool>;
     check(fences: &[Fence]) -> Vec<Standing>;
     reread(fences: &[Fence]) -> Vec<Row>;
     promote(limit: u32) -> Promoted;

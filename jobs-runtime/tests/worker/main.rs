@@ -3,12 +3,15 @@
 mod support;
 
 mod bulk;
+mod checkpoints;
+mod cursors;
 mod drops;
 mod endings;
 mod enqueues;
 mod finishes;
 mod leases;
 mod middleware;
+mod notes;
 mod payloads;
 mod queues;
 mod refusals;
@@ -17,4 +20,5 @@ mod schedules;
 mod shapes;
 mod stops;
 mod texts;
+mod versions;
 mod waits;

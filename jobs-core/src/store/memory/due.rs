@@ -170,5 +170,7 @@ fn record(id: JobId, now: Timestamp, new: &NewJob) -> JobRecord {
         unique_while: new.unique_while,
         expires_at: new.expires_in.map(|wait| due_at.after(wait)),
         key_number: 0,
+        progress: None,
+        result: None,
     }
 }

@@ -41,6 +41,8 @@ impl MemoryStore {
                 unique_while: UniqueWhile::default(),
                 expires_at: None,
                 key_number: 0,
+                progress: None,
+                result: None,
             };
             tables.jobs.insert(id, record);
             id

@@ -203,6 +203,8 @@ pub(super) fn job(row: &PgRow) -> Attempt<JobRecord> {
         unique_while: UniqueWhile::from_name(columns.next()?),
         expires_at: columns.at_if()?,
         key_number: columns.counter()?,
+        progress: columns.next()?,
+        result: columns.next()?,
     })
 }
 

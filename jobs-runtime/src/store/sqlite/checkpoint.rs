@@ -4,7 +4,9 @@ use std::collections::{HashMap, HashSet};
 
 use async_trait::async_trait;
 use jobs_core::store::{CheckpointSave, Row, Standing};
-use jobs_core::{ClaimNumber, Counters, Fence, JobId, State, Timestamp};
+use jobs_core::{
+    ClaimNumber, Counters, Fence, JobId, State, StoreError, StoreErrorKind, Timestamp,
+};
 use sqlx::sqlite::SqliteRow;
 use sqlx::{Executor, Sqlite, SqliteConnection};
 
@@ -19,11 +21,15 @@ const READING: &str = "reading runs";
 /// Checkpoints to be saved.
 pub(super) struct Save {
     saves: Vec<CheckpointSave>,
+    /// It takes more than one statement, as far as is known.
+    takes_more: bool,
+    /// The latest attempt has shown that.
+    has_just_shown: bool,
 }
 
 impl Save {
     pub(super) fn new(saves: &[CheckpointSave]) -> Self {
-        Self { saves: saves.to_vec() }
+        Self { saves: saves.to_vec(), takes_more: saves.len() != 1, has_just_shown: false }
     }
 }
 
@@ -32,7 +38,28 @@ impl Write for Save {
     type Answer = Vec<Standing>;
 
     async fn run(&mut self, tx: &mut SqliteConnection, _: Timestamp) -> Result<Vec<Standing>> {
+        self.has_just_shown = false;
         save(tx, &self.saves).await
+    }
+
+    fn is_one_statement(&self) -> bool {
+        !self.takes_more
+    }
+
+    async fn run_alone(
+        &mut self,
+        connection: &mut SqliteConnection,
+        _: Timestamp,
+    ) -> Result<Vec<Standing>> {
+        if let Some(standing) = save_one(connection, &self.saves[0]).await? {
+            return Ok(vec![standing]);
+        }
+        (self.takes_more, self.has_just_shown) = (true, true);
+        Err(StoreError::new(StoreErrorKind::Unavailable, "one statement does not do it"))
+    }
+
+    fn is_to_be_repeated(&self) -> bool {
+        self.has_just_shown
     }
 
     fn wakes(&self, _: &Vec<Standing>) -> bool {
@@ -40,11 +67,32 @@ impl Write for Save {
     }
 }
 
+/// Saves a checkpoint as nearly all are saved; `None`: it takes more, and nothing was done.
+async fn save_one(
+    connection: &mut SqliteConnection,
+    save: &CheckpointSave,
+) -> Result<Option<Standing>> {
+    let query = sqlx::query(sql::CHECKPOINT_ONE)
+        .bind(save.fence.job.0)
+        .bind(save.fence.claim.0)
+        .bind(save.version.to_string())
+        .bind(save.min_reader.to_string())
+        .bind(&save.text)
+        .bind(save.keeps_failures);
+    let saved = query.execute(connection).await.during(SAVING)?;
+    Ok((saved.rows_affected() > 0).then_some(Standing::Held))
+}
+
 /// Saves checkpoints where their fences hold.
 pub(super) async fn save(
     tx: &mut SqliteConnection,
     saves: &[CheckpointSave],
 ) -> Result<Vec<Standing>> {
+    if let [only] = saves
+        && let Some(standing) = save_one(tx, only).await?
+    {
+        return Ok(vec![standing]);
+    }
     let fences: Vec<Fence> = saves.iter().map(|save| save.fence).collect();
     let standings = standings(&mut *tx, &fences).await?;
     let held: Vec<_> = (saves.iter().zip(&standings))

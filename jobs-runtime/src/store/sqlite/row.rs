@@ -138,6 +138,8 @@ impl<'a> Columns<'a> {
             unique_while: UniqueWhile::from_name(self.text_or_null()?.as_deref()),
             expires_at: self.instant_or_null()?,
             key_number: self.count()?,
+            progress: self.text_or_null()?,
+            result: self.text_or_null()?,
             checkpoint: self.checkpoint()?,
         })
     }

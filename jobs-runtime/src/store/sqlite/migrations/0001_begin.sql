@@ -41,6 +41,7 @@ CREATE TABLE jobs_job (
     error_text TEXT,
     build TEXT,
     events INTEGER NOT NULL DEFAULT 0,
+    -- 0: none is saved. Not their number, which stands beside them.
     checkpoints INTEGER NOT NULL DEFAULT 0,
     enqueued_at_us INTEGER NOT NULL
         DEFAULT (CAST((julianday('now') - 2440587.5) * 86400000000 AS INTEGER)),
@@ -53,7 +54,9 @@ CREATE TABLE jobs_job (
     -- No run starts after it.
     expires_at_us INTEGER,
     -- How often a person gave the job a new idempotency key.
-    key_number INTEGER
+    key_number INTEGER,
+    progress TEXT,
+    result TEXT
 ) STRICT;
 
 -- Where jobs stand. Not columns of the table: a column is worked out again at every write of a row,
