@@ -12,8 +12,8 @@ use jobs_core::store::{
 };
 use jobs_core::{
     Budget, BuildId, ClaimedJob, Due, Ending, JobId, Kind, Ladder, Lease, ManualClock, MinReader,
-    NewJob, OnConflict, Priority, QueueName, Run, SeededRandom, Timestamp, Version, WorkerId,
-    WorkerName, transition,
+    NewJob, OnConflict, Priority, QueueName, Run, SeededRandom, Timestamp, UniqueWhile, Version,
+    WorkerId, WorkerName, transition,
 };
 use jobs_runtime::store::sqlite::{SqliteOptions, SqliteStore, Synchronous};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};

@@ -56,6 +56,7 @@ impl Tables {
                 counters: Counters::default(),
                 checkpoint: None,
                 refused: None,
+                progress: None,
                 ..job.clone()
             };
         }

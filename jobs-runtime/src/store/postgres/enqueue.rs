@@ -3,7 +3,7 @@
 //! "Already there" is answered only for a waiting row that this transaction has locked: the insert
 //! itself locks it, so it can't be claimed or vanish before the answer is read.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use jobs_core::store::Enqueued;
 use jobs_core::{Due, JobId, NewJob, StoreErrorKind, micros};
@@ -75,6 +75,31 @@ impl PostgresStore {
 }
 
 async fn chunk_within(
+    connection: &mut PgConnection,
+    store: &PostgresStore,
+    jobs: &[NewJob],
+    channel: Option<&str>,
+) -> Attempt<Vec<Enqueued>> {
+    if !has_scoped_twins(jobs) {
+        return store_within(connection, store, jobs, channel).await;
+    }
+    let mut answers = Vec::with_capacity(jobs.len());
+    for job in jobs {
+        let job = std::slice::from_ref(job);
+        answers.extend(store_within(connection, store, job, channel).await?);
+    }
+    Ok(answers)
+}
+
+/// Whether jobs of one key are among these of which any binds it beyond the wait: then what the first
+/// does decides for the others, and they are stored one after another.
+fn has_scoped_twins(jobs: &[NewJob]) -> bool {
+    let mut seen = HashSet::new();
+    jobs.iter().any(|job| job.unique_while.as_str().is_some())
+        && jobs.iter().filter_map(key).any(|key| !seen.insert(key))
+}
+
+async fn store_within(
     connection: &mut PgConnection,
     store: &PostgresStore,
     jobs: &[NewJob],

@@ -1,6 +1,6 @@
 //! Storing new jobs.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use async_trait::async_trait;
 use jobs_core::store::Enqueued;
@@ -49,21 +49,12 @@ impl Write for Enqueue {
     type Answer = Vec<Enqueued>;
 
     async fn run(&mut self, tx: &mut SqliteConnection, now: Timestamp) -> Result<Vec<Enqueued>> {
-        let twins = twins(tx, &self.jobs).await?;
-        let mut fresh = self.jobs.iter().zip(&twins).filter(|(_, twin)| matches!(twin, Twin::None));
-        let mut added = Vec::new();
-        loop {
-            let chunk = chunk(fresh.by_ref().map(|(job, _)| job));
-            if chunk.is_empty() {
-                break;
-            }
-            added.extend(insert(tx, now, &chunk).await?);
+        if !has_scoped_twins(&self.jobs) {
+            return store(tx, now, &self.jobs).await;
         }
-        let answers = answers(&twins, &added);
-        for (job, answer) in self.jobs.iter().zip(&answers) {
-            if let Enqueued::AlreadyThere(id) = answer {
-                renew(tx, now, *id, job).await?;
-            }
+        let mut answers = Vec::with_capacity(self.jobs.len());
+        for job in &self.jobs {
+            answers.extend(store(tx, now, std::slice::from_ref(job)).await?);
         }
         Ok(answers)
     }
@@ -75,6 +66,39 @@ impl Write for Enqueue {
     fn is_one_statement(&self) -> bool {
         matches!(&self.jobs[..], [job] if job.unique_key.is_none())
     }
+}
+
+/// Whether jobs of one key are among these of which any binds it beyond the wait: then what the first
+/// does decides for the others, and they are stored one after another.
+fn has_scoped_twins(jobs: &[NewJob]) -> bool {
+    let mut seen = HashSet::new();
+    let mut keys =
+        jobs.iter().filter_map(|job| Some((job.kind.as_str(), job.unique_key.as_ref()?)));
+    jobs.iter().any(|job| job.unique_while.as_str().is_some()) && keys.any(|key| !seen.insert(key))
+}
+
+async fn store(
+    tx: &mut SqliteConnection,
+    now: Timestamp,
+    jobs: &[NewJob],
+) -> Result<Vec<Enqueued>> {
+    let twins = twins(tx, jobs).await?;
+    let mut fresh = jobs.iter().zip(&twins).filter(|(_, twin)| matches!(twin, Twin::None));
+    let mut added = Vec::new();
+    loop {
+        let chunk = chunk(fresh.by_ref().map(|(job, _)| job));
+        if chunk.is_empty() {
+            break;
+        }
+        added.extend(insert(tx, now, &chunk).await?);
+    }
+    let answers = answers(&twins, &added);
+    for (job, answer) in jobs.iter().zip(&answers) {
+        if let Enqueued::AlreadyThere(id) = answer {
+            renew(tx, now, *id, job).await?;
+        }
+    }
+    Ok(answers)
 }
 
 /// What stands for a new job.

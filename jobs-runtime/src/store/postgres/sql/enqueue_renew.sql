@@ -25,6 +25,7 @@ SET version = CASE WHEN $2::boolean THEN $3::text ELSE job.version END,
     checkpoints = CASE WHEN $2::boolean THEN 0 ELSE job.checkpoints END,
     refused_reason = CASE WHEN $2::boolean THEN NULL ELSE job.refused_reason END,
     refused_build = CASE WHEN $2::boolean THEN NULL ELSE job.refused_build END,
+    progress = CASE WHEN $2::boolean THEN NULL ELSE job.progress END,
     state = CASE
         WHEN NOT $8::boolean THEN job.state
         WHEN new.due_at_us <= new.now_us THEN 'ready'
