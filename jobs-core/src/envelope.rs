@@ -171,6 +171,11 @@ impl NewJob {
         }
     }
 
+    /// For how long it binds its key beyond the wait, as stored; nothing where it has no key.
+    pub fn stored_scope(&self) -> Option<&'static str> {
+        self.unique_key.as_ref().and_then(|_| self.unique_while.as_str())
+    }
+
     /// The version and its oldest reader, as a worker will judge them.
     pub fn stamp(&self) -> Option<Stamp> {
         Stamp::new(self.version, self.min_reader).ok()

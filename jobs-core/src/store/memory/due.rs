@@ -168,7 +168,7 @@ fn record(id: JobId, now: Timestamp, new: &NewJob) -> JobRecord {
         due_at,
         claimed_at: None,
         finished_at: None,
-        unique_while: new.unique_while,
+        unique_while: UniqueWhile::from_name(new.stored_scope()),
         expires_at: new.expires_in.map(|wait| due_at.after(wait)),
         key_number: 0,
         progress: None,

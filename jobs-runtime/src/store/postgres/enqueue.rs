@@ -95,7 +95,7 @@ async fn chunk_within(
 /// does decides for the others, and they are stored one after another.
 fn has_scoped_twins(jobs: &[NewJob]) -> bool {
     let mut seen = HashSet::new();
-    jobs.iter().any(|job| job.unique_while.as_str().is_some())
+    jobs.iter().any(|job| job.stored_scope().is_some())
         && jobs.iter().filter_map(key).any(|key| !seen.insert(key))
 }
 
@@ -116,7 +116,7 @@ async fn store_within(
     let new: Vec<&NewJob> = firsts.iter().map(|nth| &jobs[*nth]).collect();
     let statement = bound(statements.enqueue_unique(), &new.iter().copied(), channel);
     let statement = statement
-        .bind(new.iter().map(|job| job.unique_while.as_str()).collect::<Vec<_>>())
+        .bind(new.iter().map(|job| job.stored_scope()).collect::<Vec<_>>())
         .bind(new.iter().map(|job| job.expires_in.map(micros)).collect::<Vec<_>>());
     let statement = store.prepared(statement);
     let rows = statement.fetch_all(&mut *connection).await?;

@@ -74,7 +74,7 @@ fn has_scoped_twins(jobs: &[NewJob]) -> bool {
     let mut seen = HashSet::new();
     let mut keys =
         jobs.iter().filter_map(|job| Some((job.kind.as_str(), job.unique_key.as_ref()?)));
-    jobs.iter().any(|job| job.unique_while.as_str().is_some()) && keys.any(|key| !seen.insert(key))
+    jobs.iter().any(|job| job.stored_scope().is_some()) && keys.any(|key| !seen.insert(key))
 }
 
 async fn store(
@@ -294,7 +294,7 @@ fn row(job: &NewJob, now: Timestamp) -> NewRow<'_> {
         job.budget.max_failures,
         job.budget.max_interruptions,
         job.build.as_ref().map(AsRef::as_ref),
-        job.unique_while.as_str(),
+        job.stored_scope(),
         expires_at(job, due_at),
     )
 }

@@ -34,6 +34,7 @@ SET version = CASE WHEN $2::boolean THEN $3::text ELSE job.version END,
     due_at_us = CASE WHEN $8::boolean THEN new.due_at_us ELSE job.due_at_us END,
     priority = CASE WHEN $8::boolean THEN $11::smallint ELSE job.priority END,
     expires_at_us = CASE
+        WHEN $8::boolean AND $12::bigint IS NULL THEN NULL
         WHEN $8::boolean
             THEN new.due_at_us + least($12::bigint, 9223372036854775807 - greatest(new.due_at_us, 0))
         ELSE job.expires_at_us

@@ -19,7 +19,9 @@ SELECT
     new.priority, new.due_at_us,
     CASE WHEN new.due_at_us <= new.now_us THEN 'ready' ELSE 'scheduled' END,
     new.unique_key, new.max_failures, new.max_interruptions, new.build, new.unique_while,
-    new.due_at_us + least(new.expires_in_us, 9223372036854775807 - greatest(new.due_at_us, 0)),
+    CASE WHEN new.expires_in_us IS NOT NULL
+        THEN new.due_at_us + least(new.expires_in_us, 9223372036854775807 - greatest(new.due_at_us, 0))
+    END,
     new.now_us
 FROM (
     SELECT

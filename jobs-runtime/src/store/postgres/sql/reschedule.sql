@@ -6,10 +6,10 @@ WITH waiting AS MATERIALIZED (
     FROM (
         SELECT
             clock.now_us,
-            coalesce(
-                $4::bigint,
-                clock.now_us + least($3::bigint, 9223372036854775807 - clock.now_us)
-            ) AS due_at_us
+            CASE
+                WHEN $3::bigint IS NULL THEN $4::bigint
+                ELSE clock.now_us + least($3::bigint, 9223372036854775807 - clock.now_us)
+            END AS due_at_us
         FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now_us) AS clock
     ) AS change
     CROSS JOIN LATERAL (
