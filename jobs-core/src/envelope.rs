@@ -145,7 +145,7 @@ impl NewJob {
             unique_while: UniqueWhile::default(),
             on_conflict: OnConflict::default(),
             expires_in: policy.expires_in,
-            budget: Budget { max_failures: policy.max_failures.max(1), ..Budget::default() },
+            budget: policy.budget(),
             build: None,
         })
     }

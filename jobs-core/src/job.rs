@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde::de::DeserializeOwned;
 
 use crate::codec::EncodeError;
+use crate::record::Budget;
 use crate::retry::Ladder;
 use crate::schedule::Schedule;
 use crate::version::{Line, MinReader, Version};
@@ -115,6 +116,8 @@ pub struct Policy {
     /// How long a job may wait for a run to start, from when it is due; then it is dead, with the class
     /// `expired`. Default: no limit.
     pub expires_in: Option<Duration>,
+    /// What becomes of a run that a drain meets. Default: [`OnStop::GiveBack`].
+    pub on_stop: OnStop,
     /// Checkpoints of a run are written at most this often; what was not written is when the run
     /// ends. Default: each is written.
     pub checkpoint_every: Option<Duration>,
@@ -123,6 +126,25 @@ pub struct Policy {
     pub keeps_failures: bool,
     /// What follows from a checkpoint that is older than this build reads. Default: a refusal.
     pub on_old_checkpoint: OldCheckpoint,
+}
+
+/// What becomes of a run of a kind when its worker is told to stop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum OnStop {
+    /// It is asked to return, then aborted, and the job given back: the next run goes on from the
+    /// checkpoint, or begins anew.
+    #[default]
+    GiveBack,
+    /// It is left to finish for as long as the budget lasts: only when that ends is it aborted and
+    /// given back.
+    Finish,
+    /// As [`GiveBack`](Self::GiveBack), but what it left behind outside the store is undone first,
+    /// by the handler's `on_interrupt`; a run whose undo does not end is left to the lease.
+    Undo,
+    /// It is left to finish as with [`Finish`](Self::Finish), and no run ever follows it: one that
+    /// failed, was interrupted or died with its worker makes a dead letter.
+    AtMostOnce,
 }
 
 /// What follows from a checkpoint that is older than every line of a build.
@@ -143,10 +165,22 @@ impl Policy {
         max_failures: 20,
         timeout: None,
         expires_in: None,
+        on_stop: OnStop::GiveBack,
         checkpoint_every: None,
         keeps_failures: false,
         on_old_checkpoint: OldCheckpoint::Refuse,
     };
+
+    /// What its jobs may use up.
+    pub const fn budget(&self) -> Budget {
+        match self.on_stop {
+            OnStop::AtMostOnce => Budget { max_failures: 1, max_interruptions: Some(1) },
+            OnStop::GiveBack | OnStop::Finish | OnStop::Undo => {
+                let max_failures = if self.max_failures == 0 { 1 } else { self.max_failures };
+                Budget { max_failures, max_interruptions: None }
+            }
+        }
+    }
 
     /// This policy with another queue.
     #[must_use]
@@ -173,6 +207,13 @@ impl Policy {
     #[must_use]
     pub const fn expires_in(mut self, wait: Duration) -> Self {
         self.expires_in = Some(wait);
+        self
+    }
+
+    /// This policy with another way to stop.
+    #[must_use]
+    pub const fn on_stop(mut self, on_stop: OnStop) -> Self {
+        self.on_stop = on_stop;
         self
     }
 

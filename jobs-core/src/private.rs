@@ -19,7 +19,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use crate::codec;
 pub use crate::codec::EncodeError;
 pub use crate::job::{
-    Checkpoint, DecodeError, Job, NoCheckpoint, OldCheckpoint, Payload, Policy, Versioned,
+    Checkpoint, DecodeError, Job, NoCheckpoint, OldCheckpoint, OnStop, Payload, Policy, Versioned,
 };
 pub use crate::retry::Ladder;
 pub use crate::schedule::{CatchUp, Schedule};

@@ -31,6 +31,7 @@ pub(crate) enum Name {
     Unique,
     Schedule,
     CatchUp,
+    OnStop,
     Checkpoint,
     CheckpointEvery,
     OnCheckpoint,
@@ -65,6 +66,7 @@ pub(crate) struct Options {
     pub(crate) unique: Vec<LitStr>,
     pub(crate) schedule: Option<LitStr>,
     pub(crate) catch_up: Option<LitStr>,
+    pub(crate) on_stop: Option<LitStr>,
     pub(crate) checkpoint: Option<Type>,
     pub(crate) checkpoint_every: Option<LitStr>,
     pub(crate) on_checkpoint: Option<LitStr>,
@@ -112,6 +114,8 @@ pub(crate) struct JobRole {
     pub(crate) unique: Vec<Member>,
     pub(crate) schedule: Option<LitStr>,
     pub(crate) catch_up: Option<CatchUp>,
+    /// The variant of `OnStop`.
+    pub(crate) on_stop: Option<&'static str>,
     pub(crate) checkpoint_every_ms: Option<u64>,
     pub(crate) keeps_failures: bool,
     pub(crate) restarts: bool,
@@ -178,6 +182,7 @@ impl Name {
         Self::Unique,
         Self::Schedule,
         Self::CatchUp,
+        Self::OnStop,
         Self::Checkpoint,
         Self::CheckpointEvery,
         Self::OnCheckpoint,
@@ -201,6 +206,7 @@ impl Name {
             Self::Unique => "unique",
             Self::Schedule => "schedule",
             Self::CatchUp => "catch_up",
+            Self::OnStop => "on_stop",
             Self::Checkpoint => "checkpoint",
             Self::CheckpointEvery => "checkpoint_every",
             Self::OnCheckpoint => "on_checkpoint",
@@ -220,6 +226,7 @@ impl Name {
             | Self::ExpiresIn
             | Self::Schedule
             | Self::CatchUp
+            | Self::OnStop
             | Self::CheckpointEvery
             | Self::OnCheckpoint
             | Self::OnOldCheckpoint => Form::Text,
@@ -247,6 +254,7 @@ impl Name {
             Self::Unique => r#"unique("order")"#,
             Self::Schedule => r#"schedule = "0 3 * * * Europe/Berlin""#,
             Self::CatchUp => r#"catch_up = "latest""#,
+            Self::OnStop => r#"on_stop = "finish""#,
             Self::Checkpoint => "checkpoint = ExportAt",
             Self::CheckpointEvery => r#"checkpoint_every = "5s""#,
             Self::OnCheckpoint => r#"on_checkpoint = "keep_failures""#,

@@ -52,6 +52,7 @@ use errors::Errors;
 /// | `unique("…", …)` | fields of a struct, in parentheses: of jobs in which they are equal one at a time waits. Their JSON is the unique key, so it has at most 512 bytes | none |
 /// | `schedule` | when the job's `Default` is enqueued by the clock: a cron expression and an IANA time zone, `"0 3 * * * Europe/Berlin"`, or an interval, `"every 15m"`; checked where the worker's registry is built | never |
 /// | `catch_up` | what is done about ticks that nobody was there for: `"none"`, `"latest"`, or `"all 10"` up to 1000 | `"latest"` |
+/// | `on_stop` | what becomes of a run that a drain meets: `"give_back"`, `"finish"`, `"undo"` or `"at_most_once"`; see `OnStop` | `"give_back"` |
 /// | `checkpoint` | the type that the handler saves, a `Checkpoint` that is as visible as the job | none: it saves nothing |
 /// | `checkpoint_every` | write checkpoints at most this often: a span as of `timeout`. A run that is killed then repeats up to so much; what was not written is when the run ends | none: each is written |
 /// | `on_checkpoint` | `"reset_failures"`, or `"keep_failures"`: whether a checkpoint that moved starts the count of failures anew | `"reset_failures"`: who gets on has not failed |

@@ -179,6 +179,20 @@ pub(crate) fn catch_up(text: &str) -> Result<CatchUp, Broken> {
     }
 }
 
+/// Checks a way to stop and answers its variant of `OnStop`.
+pub(crate) fn on_stop(text: &str) -> Result<&'static str, Broken> {
+    match text {
+        "give_back" => Ok("GiveBack"),
+        "finish" => Ok("Finish"),
+        "undo" => Ok("Undo"),
+        "at_most_once" => Ok("AtMostOnce"),
+        _ => Err(Broken {
+            why: format!("`{text}` is no way to stop"),
+            help: "write `give_back`, `finish`, `undo` or `at_most_once`".to_owned(),
+        }),
+    }
+}
+
 /// The text that was most likely meant by a value of the wrong form: `2.1` for `"2.1.0"`.
 pub(crate) fn likely(name: Name, value: &str) -> Option<String> {
     let fits = |text: &String| match name {
@@ -190,6 +204,7 @@ pub(crate) fn likely(name: Name, value: &str) -> Option<String> {
         Name::ExpiresIn => expires_in(text).is_ok(),
         Name::Retry => retry(text).is_ok(),
         Name::Unique => syn::parse_str::<syn::Ident>(text).is_ok(),
+        Name::OnStop => on_stop(text).is_ok(),
         Name::CheckpointEvery => every(text).is_ok(),
         Name::OnCheckpoint => on_checkpoint(text).is_ok(),
         Name::OnOldCheckpoint => on_old_checkpoint(text).is_ok(),

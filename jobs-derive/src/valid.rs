@@ -162,6 +162,12 @@ fn role(input: &DeriveInput, derive: Derive, options: Options, errors: &mut Erro
     let kind = checked(kind, |text| text::kind(text).map(|()| text.to_owned()), errors);
     let kind = kind.unwrap_or_default();
     let catch_up = catch_up(&options, errors);
+    if let (Some(stop), Some(failures)) = (&options.on_stop, &options.max_failures)
+        && stop.value() == "at_most_once"
+    {
+        let what = "a job that runs at most once has no second try";
+        errors.add(&failures.tokens, what, "leave `max_failures` out");
+    }
     match derive {
         Derive::PastJob => Role::PastJob { kind },
         Derive::Checkpoint => Role::Checkpoint,
@@ -196,6 +202,7 @@ fn role(input: &DeriveInput, derive: Derive, options: Options, errors: &mut Erro
             unique: unique(input, &options.unique, errors),
             catch_up,
             schedule: options.schedule,
+            on_stop: checked(options.on_stop.as_ref(), text::on_stop, errors),
         })),
     }
 }

@@ -13,6 +13,7 @@ use super::lease::{Tenancy, Tenure};
 use super::ledger::Ledger;
 use super::queues::{Running, Share};
 use super::settle::Ended;
+use super::systemd::Notifier;
 use crate::client::Jobs;
 use crate::registry::Handlers;
 use crate::run::Board;
@@ -27,7 +28,8 @@ pub(crate) struct Settings {
     pub(crate) concurrency: usize,
     pub(crate) lease: Lease,
     pub(crate) poll_interval: Duration,
-    pub(crate) grace_period: Duration,
+    /// How long a drain may take.
+    pub(crate) drain: Duration,
 }
 
 /// What the loops of one worker share.
@@ -45,6 +47,8 @@ pub(crate) struct Shared<S> {
     pub(crate) intake_ended: CancellationToken,
     /// A loop panicked: drain.
     pub(crate) broken: CancellationToken,
+    /// The schema needs a newer build: drain, and say so.
+    pub(crate) outdated: CancellationToken,
     /// The drain has ended.
     pub(crate) drained: CancellationToken,
     /// Every loop ends.
@@ -56,6 +60,7 @@ pub(crate) struct Shared<S> {
     pub(crate) ended: tokio::sync::mpsc::UnboundedSender<Ended>,
     pub(crate) board: Arc<Board>,
     pub(crate) tally: Tally,
+    pub(super) notifier: Notifier,
 }
 
 /// What happened since the start, for the report.

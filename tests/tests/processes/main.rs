@@ -12,11 +12,15 @@ use tests::process::{Process, Setup};
 use tests::{Work, ledger, sized, until};
 
 mod clocks;
+mod crashers;
 mod deaths;
+mod deploys;
 mod races;
+mod rolling;
 mod silences;
 mod steps;
 mod stops;
+mod supervisors;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_worker-process");
 
