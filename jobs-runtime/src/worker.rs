@@ -455,6 +455,12 @@ impl Wanted {
     }
 }
 
+/// What was said of a queue; of two settings the later counts.
+fn last<T: Copy>(settings: &[(String, T)], queue: &QueueName) -> Option<T> {
+    let of_queue = settings.iter().rev().find(|(name, _)| name == queue.as_str());
+    of_queue.map(|(_, setting)| *setting)
+}
+
 /// How the slots are shared among the queues, where anything was said about that.
 fn shares(
     queues: &[QueueName],
@@ -488,11 +494,6 @@ fn shares(
         || fleet_limits.iter().find_map(|(name, most)| none(usize::from(*most > 0), name));
     if let Some(what) = zero.or_else(zero_in_fleet) {
         return refuse(what);
-    }
-    // Of two settings of one queue the later counts.
-    fn last<T: Copy>(settings: &[(String, T)], queue: &QueueName) -> Option<T> {
-        let of_queue = settings.iter().rev().find(|(name, _)| name == queue.as_str());
-        of_queue.map(|(_, setting)| *setting)
     }
     let share = |queue: &QueueName| Share {
         queue: queue.clone(),

@@ -26,10 +26,9 @@ use jobs_core::{Timestamp, micros};
 const LONGEST: Duration = Duration::from_hours(24 * 366);
 const SHORTEST: Duration = Duration::from_secs(1);
 
-/// Forty years before the last one that is searched. The calendar repeats within 28 of them, so what
+/// Forty years before the last one that is searched, 5000. The calendar repeats within 28 of them, so what
 /// does not tick in these never does, and is found out at once instead of after 3,000 years.
-const LAST_DECADES: civil::DateTime =
-    civil::date(croner::YEAR_UPPER_LIMIT as i16 - 40, 1, 1).at(0, 0, 0, 0);
+const LAST_DECADES: civil::DateTime = civil::date(4960, 1, 1).at(0, 0, 0, 0);
 
 /// An expression that ticks.
 #[derive(Debug, Clone)]

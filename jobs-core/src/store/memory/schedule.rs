@@ -30,7 +30,9 @@ pub(super) struct Schedule {
 impl Schedules for MemoryStore {
     async fn declare(&self, by: Option<WorkerId>, declarations: &[Declaration]) -> Result<()> {
         let declare = |tables: &mut Tables, at: super::Moment| {
-            declarations.iter().for_each(|declaration| tables.declare(at.now, by, declaration));
+            for declaration in declarations {
+                tables.declare(at.now, by, declaration);
+            }
         };
         self.call(declare).await;
         Ok(())
