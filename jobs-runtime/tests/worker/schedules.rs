@@ -94,6 +94,25 @@ async fn a_drain_gives_the_duty_back_at_once() {
     }
 }
 
+#[tokio::test]
+async fn a_person_declares_in_the_store_and_takes_it_back() {
+    for jobs in open().await {
+        let report = Report { list: "all".to_owned() };
+        let schedule = Schedule::new("every 1s", &report).named("by hand");
+        jobs.declare(&schedule).await.unwrap();
+        let handlers = Registry::new().handle(self::report).build().unwrap();
+        let running = Running::start(worker(&jobs, handlers, App::default()));
+        until_succeeded(&jobs, "test.report", 2).await;
+        running.stop().await;
+        assert!(jobs.undeclare("by hand").await.unwrap());
+        assert!(!jobs.undeclare("by hand").await.unwrap());
+        let never = Schedule::new("0 0 31 4 *", &report).named("by hand");
+        let error = jobs.declare(&never).await.unwrap_err();
+        assert_eq!(error.kind(), jobs_runtime::ErrorKind::Configuration);
+        assert!(error.to_string().contains("by hand"), "{error}");
+    }
+}
+
 #[test]
 fn a_schedule_that_never_ticks_is_refused_by_its_name() {
     let report = Report { list: String::new() };
