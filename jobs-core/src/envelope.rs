@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::time::Duration;
 
 use crate::codec::{self, EncodeError};
 use crate::job::{Job, Versioned};
@@ -19,6 +20,73 @@ pub const MAX_HEADERS_BYTES: usize = 16 * 1024;
 
 /// What is written beside the payload for people and tools, such as a trace context.
 pub type Headers = BTreeMap<String, String>;
+
+/// For how long a job binds its unique key. A key binds only among jobs of one kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum UniqueWhile {
+    /// While it waits. A job enqueued while it runs is stored: it will see what changed since.
+    #[default]
+    Waiting,
+    /// While it waits or runs, among jobs that say so too. What changes after the run has looked is
+    /// then nobody's work; and an enqueue locks the running row, whose settlement waits for its
+    /// transaction.
+    Running,
+    /// For as long as it is kept, whatever became of it, among jobs that say so too.
+    Kept,
+}
+
+/// What becomes of a job whose key a waiting one binds. One that does not wait is left as it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum OnConflict {
+    /// The waiting one stays as it is.
+    #[default]
+    Keep,
+    /// The waiting one gets the new one's payload, versions, headers and build, and begins anew: its
+    /// counters at zero, without a checkpoint. It keeps its place.
+    Replace,
+    /// The waiting one gets the new one's due instant, priority and expiry.
+    Reschedule,
+    /// Both.
+    ReplaceAndReschedule,
+}
+
+impl UniqueWhile {
+    /// The stored name; `None` for what most jobs are.
+    pub const fn as_str(self) -> Option<&'static str> {
+        match self {
+            Self::Waiting => None,
+            Self::Running => Some("running"),
+            Self::Kept => Some("kept"),
+        }
+    }
+
+    /// What a stored name says; an unknown one binds least.
+    pub fn from_name(name: Option<&str>) -> Self {
+        match name {
+            Some("running") => Self::Running,
+            Some("kept") => Self::Kept,
+            Some(_) | None => Self::Waiting,
+        }
+    }
+}
+
+impl OnConflict {
+    /// Whether the waiting job gets the new payload.
+    pub const fn replaces(self) -> bool {
+        match self {
+            Self::Replace | Self::ReplaceAndReschedule => true,
+            Self::Keep | Self::Reschedule => false,
+        }
+    }
+
+    /// Whether the waiting job gets the new due instant.
+    pub const fn reschedules(self) -> bool {
+        match self {
+            Self::Reschedule | Self::ReplaceAndReschedule => true,
+            Self::Keep | Self::Replace => false,
+        }
+    }
+}
 
 /// A job to be stored. Made by [`NewJob::of`], then changed field by field.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,6 +109,12 @@ pub struct NewJob {
     pub due: Due,
     /// At most one job of its kind with this key waits at a time.
     pub unique_key: Option<UniqueKey>,
+    /// For how long it binds that key.
+    pub unique_while: UniqueWhile,
+    /// What becomes of it when the key is bound.
+    pub on_conflict: OnConflict,
+    /// How long after it is due a run may still start; `None`: at any time.
+    pub expires_in: Option<Duration>,
     /// What it may use up.
     pub budget: Budget,
     /// The build that enqueues it.
@@ -57,6 +131,7 @@ impl NewJob {
         let kind = Kind::new(J::KIND).map_err(EnvelopeError::Name)?;
         let payload = encode(job, kind.as_str(), max_bytes)?;
         let policy = J::POLICY;
+        let unique_key = unique_key(job, kind.as_str())?;
         Ok(Self {
             queue: QueueName::new(policy.queue).map_err(EnvelopeError::Name)?,
             kind,
@@ -65,8 +140,11 @@ impl NewJob {
             payload,
             headers: None,
             priority: Priority::clamped(i64::from(policy.priority)),
-            due: Due::In(std::time::Duration::ZERO),
-            unique_key: None,
+            due: Due::In(Duration::ZERO),
+            unique_key,
+            unique_while: UniqueWhile::default(),
+            on_conflict: OnConflict::default(),
+            expires_in: policy.expires_in,
             budget: policy.budget(),
             build: None,
         })
@@ -83,17 +161,32 @@ impl NewJob {
             payload,
             headers: None,
             priority: Priority::default(),
-            due: Due::In(std::time::Duration::ZERO),
+            due: Due::In(Duration::ZERO),
             unique_key: None,
+            unique_while: UniqueWhile::default(),
+            on_conflict: OnConflict::default(),
+            expires_in: None,
             budget: Budget::default(),
             build: None,
         }
+    }
+
+    /// For how long it binds its key beyond the wait, as stored; nothing where it has no key.
+    pub fn stored_scope(&self) -> Option<&'static str> {
+        self.unique_key.as_ref().and_then(|_| self.unique_while.as_str())
     }
 
     /// The version and its oldest reader, as a worker will judge them.
     pub fn stamp(&self) -> Option<Stamp> {
         Stamp::new(self.version, self.min_reader).ok()
     }
+}
+
+/// The key that a job makes of its own fields.
+fn unique_key<J: Job>(job: &J, kind: &str) -> Result<Option<UniqueKey>, EnvelopeError> {
+    let encode = |error| EnvelopeError::Encode { kind: kind.to_owned(), error };
+    let key = job.unique_key().transpose().map_err(encode)?;
+    key.map(UniqueKey::new).transpose().map_err(EnvelopeError::Name)
 }
 
 fn encode<T: Versioned>(value: &T, kind: &str, max_bytes: usize) -> Result<String, EnvelopeError> {

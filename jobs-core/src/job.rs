@@ -9,6 +9,8 @@ use serde::de::DeserializeOwned;
 
 use crate::codec::EncodeError;
 use crate::record::Budget;
+use crate::retry::Ladder;
+use crate::schedule::Schedule;
 use crate::version::{Line, MinReader, Version};
 
 /// A serialised shape with a version: a payload or a checkpoint.
@@ -70,6 +72,24 @@ pub trait Job: Payload {
     const ALIASES: &'static [&'static str] = &[];
     /// The policy of its runs.
     const POLICY: Policy = Policy::DEFAULT;
+
+    /// The waits between its failures. Default: [`Ladder::default`].
+    fn retry() -> Ladder {
+        Ladder::default()
+    }
+
+    /// The key that makes it unique, made of its own fields; `None`: it has none.
+    ///
+    /// # Errors
+    /// [`EncodeError`] names the field that can't be kept.
+    fn unique_key(&self) -> Option<Result<String, EncodeError>> {
+        None
+    }
+
+    /// When it is enqueued by the clock; a worker that handles it declares these. Default: never.
+    fn schedules() -> Vec<Schedule> {
+        Vec::new()
+    }
 }
 
 /// A versioned record of how far a handler has come.
@@ -93,6 +113,9 @@ pub struct Policy {
     pub max_failures: u32,
     /// How long one run may take. Default: no limit.
     pub timeout: Option<Duration>,
+    /// How long a job may wait for a run to start, from when it is due; then it is dead, with the class
+    /// `expired`. Default: no limit.
+    pub expires_in: Option<Duration>,
     /// What becomes of a run that a drain meets. Default: [`OnStop::GiveBack`].
     pub on_stop: OnStop,
     /// Checkpoints of a run are written at most this often; what was not written is when the run
@@ -141,6 +164,7 @@ impl Policy {
         priority: 0,
         max_failures: 20,
         timeout: None,
+        expires_in: None,
         on_stop: OnStop::GiveBack,
         checkpoint_every: None,
         keeps_failures: false,
@@ -176,6 +200,13 @@ impl Policy {
     #[must_use]
     pub const fn max_failures(mut self, max_failures: u32) -> Self {
         self.max_failures = max_failures;
+        self
+    }
+
+    /// This policy with a limit to the wait for a start.
+    #[must_use]
+    pub const fn expires_in(mut self, wait: Duration) -> Self {
+        self.expires_in = Some(wait);
         self
     }
 

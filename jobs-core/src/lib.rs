@@ -26,6 +26,7 @@ mod random;
 mod record;
 mod retry;
 mod route;
+mod schedule;
 mod state;
 pub mod store;
 mod transition;
@@ -34,7 +35,8 @@ mod version;
 pub use clock::{Clock, ManualClock, Timestamp, micros};
 pub use codec::{EncodeError, encode};
 pub use envelope::{
-    EnvelopeError, Headers, MAX_HEADERS_BYTES, MAX_PAYLOAD_BYTES, NewJob, encode_headers,
+    EnvelopeError, Headers, MAX_HEADERS_BYTES, MAX_PAYLOAD_BYTES, NewJob, OnConflict, UniqueWhile,
+    encode_headers,
 };
 pub use error::{StoreError, StoreErrorKind, chain};
 pub use id::{ClaimNumber, Fence, JobId, StoreId, WorkerId};
@@ -44,7 +46,7 @@ pub use job::{
 pub use lease::Lease;
 pub use name::{
     BuildId, InvalidName, Kind, MAX_KIND_BYTES, MAX_LABEL_BYTES, MAX_QUEUE_BYTES,
-    MAX_UNIQUE_KEY_BYTES, QueueName, UniqueKey, WorkerName, is_kind,
+    MAX_UNIQUE_KEY_BYTES, QueueName, ScheduleName, UniqueKey, WorkerName, is_kind,
 };
 pub use outcome::{
     Company, Ending, Failure, Interruption, MAX_CLASS_BYTES, MAX_ERROR_BYTES, Retry, storable,
@@ -57,6 +59,7 @@ pub use record::{
 };
 pub use retry::Ladder;
 pub use route::{Route, RouteVerdict, SUSPECT_CRASHES};
+pub use schedule::{CatchUp, MAX_CATCH_UP, Schedule};
 pub use state::State;
 pub use transition::{
     Due, ErrorNote, MAX_CRASHES, NOT_PROGRESSING, RELEASE_DELAY, Run, Settlement, transition,

@@ -14,7 +14,7 @@ pub const MAX_KIND_BYTES: usize = 96;
 pub const MAX_QUEUE_BYTES: usize = 255;
 /// The longest unique key, in bytes.
 pub const MAX_UNIQUE_KEY_BYTES: usize = 512;
-/// The longest build id or worker name, in bytes.
+/// The longest build id, worker name or name of a schedule, in bytes.
 pub const MAX_LABEL_BYTES: usize = 255;
 
 /// Why a text is not a name: one sentence that says what to write instead.
@@ -84,6 +84,11 @@ pub struct UniqueKey(Box<str>);
 /// without control characters.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BuildId(Box<str>);
+
+/// The name of a schedule, such as `billing.nightly`: 1 to 255 bytes of any text without control
+/// characters.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ScheduleName(Box<str>);
 
 /// A worker's name for people, such as a host name; never its identity.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -179,6 +184,12 @@ name!(BuildId, |text| plain(
 ));
 name!(WorkerName, |text| plain(
     "worker name",
+    "write 1 to 255 bytes without control characters",
+    text,
+    MAX_LABEL_BYTES
+));
+name!(ScheduleName, |text| plain(
+    "name of a schedule",
     "write 1 to 255 bytes without control characters",
     text,
     MAX_LABEL_BYTES

@@ -21,6 +21,9 @@ pub enum Ending {
     /// The payload can't become a value here, and no other build would do better: dead, with the
     /// failure's class. Its bytes stay.
     Unreadable(Failure),
+    /// It was claimed after the instant that no run starts after: dead, class `expired`, counting
+    /// nothing.
+    Expired,
     /// The kind is retired by this build: dead, class `retired`, counting nothing.
     Retired,
     /// The row's version texts are unreadable or contradict each other: dead, class

@@ -6,7 +6,7 @@
 use std::fmt::Display;
 pub use std::{
     assert,
-    option::Option::{None, Some},
+    option::Option::{self, None, Some},
     primitive::{str, u32},
     result::Result,
     string::String,
@@ -21,6 +21,8 @@ pub use crate::codec::EncodeError;
 pub use crate::job::{
     Checkpoint, DecodeError, Job, NoCheckpoint, OldCheckpoint, OnStop, Payload, Policy, Versioned,
 };
+pub use crate::retry::Ladder;
+pub use crate::schedule::{CatchUp, Schedule};
 pub use crate::version::{Line, MinReader, Version};
 
 /// What a shape inherits from its `previous` one: its kind, its lines, and a way to read them.
@@ -116,6 +118,37 @@ impl<T: DeserializeOwned> Read for T {
             _ => Err(DecodeError::NoLine { major }),
         }
     }
+}
+
+/// A job that can be enqueued by the clock: one that has a payload of its own to begin with.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` has no payload to enqueue by the clock: it is not `Default`",
+    label = "add `#[derive(Default)]` to this type, or declare its schedule with a payload: \
+             `Registry::schedule`"
+)]
+pub trait Tickable: Sized {
+    /// The payload of every tick.
+    fn payload() -> Self;
+}
+
+#[diagnostic::do_not_recommend]
+impl<T: Default> Tickable for T {
+    fn payload() -> Self {
+        Self::default()
+    }
+}
+
+/// A schedule as all that a job has.
+pub fn scheduled(schedule: Schedule) -> Vec<Schedule> {
+    vec![schedule]
+}
+
+/// The text of the fields that make a job unique.
+///
+/// # Errors
+/// As [`Versioned::encode`].
+pub fn unique_key(fields: &impl Serialize) -> Result<String, EncodeError> {
+    codec::encode(fields)
 }
 
 /// A shape that is the past of another.

@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde::de::DeserializeOwned;
 
 use crate::clock::Timestamp;
+use crate::envelope::UniqueWhile;
 use crate::id::{ClaimNumber, Fence, JobId, WorkerId};
 use crate::job::DecodeError;
 use crate::name::QueueName;
@@ -137,6 +138,10 @@ pub struct ClaimedJob {
     pub enqueued_at: Timestamp,
     /// When it fell due.
     pub due_at: Timestamp,
+    /// Whether it was claimed too late: no run of it may start any more.
+    pub is_expired: bool,
+    /// How often a person gave it a new idempotency key.
+    pub key_number: u32,
 }
 
 /// A refusal as it stands on a row.
@@ -233,6 +238,12 @@ pub struct JobRecord {
     pub claimed_at: Option<Timestamp>,
     /// When it ended.
     pub finished_at: Option<Timestamp>,
+    /// For how long it binds its unique key.
+    pub unique_while: UniqueWhile,
+    /// No run starts after this instant.
+    pub expires_at: Option<Timestamp>,
+    /// How often a person gave it a new idempotency key.
+    pub key_number: u32,
     /// How far its handler said that it had come.
     pub progress: Option<String>,
     /// What came of it, as JSON text: what its handler left with a success.

@@ -32,6 +32,21 @@ impl Default for Ladder {
 }
 
 impl Ladder {
+    /// Waits that double from the first one up to a cap.
+    pub const fn exponential(first: Duration, cap: Duration) -> Self {
+        Self::Exponential { first, cap }
+    }
+
+    /// The same wait after every failure.
+    pub const fn fixed(wait: Duration) -> Self {
+        Self::Fixed(wait)
+    }
+
+    /// A wait for each failure; the last one repeats.
+    pub fn steps(waits: impl IntoIterator<Item = Duration>) -> Self {
+        Self::Steps(waits.into_iter().collect())
+    }
+
     /// The wait after the given number of failures (from 1), moved by up to a tenth either way.
     pub fn wait(&self, failures: u32, draw: u64) -> Duration {
         let exact = match self {

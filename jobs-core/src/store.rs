@@ -24,6 +24,7 @@ mod lease;
 pub mod memory;
 mod operate;
 mod run;
+mod schedule;
 mod upkeep;
 
 use std::fmt;
@@ -43,8 +44,11 @@ pub use deploy::{Deploy, Drained, WorkerEnd};
 pub use duty::Duty;
 pub use inspect::{Brief, Count, Depth, Filter, Paused, QueueDepth, Span, WorkerRecord};
 pub use lease::{Held, Leaving, NewWorker, Phase, Renewed};
-pub use operate::{Cancelled, Redrive, Redriven};
+pub use operate::{Cancelled, Redrive, Redriven, Reschedule};
 pub use run::{Author, CheckpointSave, Claim, Claimed, Enqueued, Head, Row, Settled, Standing};
+pub use schedule::{
+    Advanced, Declaration, Declared, MAX_TICKS, ScheduleRecord, ScheduleView, Schedules, Step, Tick,
+};
 pub use upkeep::{Promoted, Retention, Sweep, Swept};
 
 type Result<T, E = StoreError> = std::result::Result<T, E>;
@@ -55,15 +59,17 @@ pub const CANCELLED: &str = "cancelled";
 pub const SUPERSEDED: &str = "superseded";
 /// The class of a redrive.
 pub const REDRIVEN: &str = "redriven";
+/// The class of a job that no run was started of in time.
+pub const EXPIRED: &str = "expired";
 /// The class of a job whose claim number can't grow any more.
 pub const EXHAUSTED: &str = "claim_numbers_exhausted";
 
 /// How long a store remembers workers that have ended.
 pub const WORKERS_KEPT: Duration = Duration::from_hours(24 * 30);
 
-/// What producers and workers ask of a store.
+/// What producers and workers ask of a store; [`Schedules`] is a part of it.
 #[async_trait]
-pub trait Store: Send + Sync + fmt::Debug + 'static {
+pub trait Store: Schedules + 'static {
     /// The identity that the store's first migration made.
     fn id(&self) -> &StoreId;
 
@@ -73,6 +79,10 @@ pub trait Store: Send + Sync + fmt::Debug + 'static {
     /// key waits (an earlier element of the same slice included). That job is then locked until the
     /// call's transaction ends, so that what the caller wrote before is seen by a run that starts
     /// after it.
+    ///
+    /// The key binds for as long as [`UniqueWhile`](crate::UniqueWhile) says, and what becomes of a
+    /// waiting job that stands for the new one is what [`OnConflict`](crate::OnConflict) says; the
+    /// elements of a call do so in their order.
     ///
     /// [`Due::Unchanged`](crate::Due::Unchanged) is at once. A job that is due already is ready, and
     /// keeps the instant that it was due at.
@@ -96,6 +106,11 @@ pub trait Store: Send + Sync + fmt::Debug + 'static {
     /// A queue that was paused before the claim started gives nothing. A job whose claim number can't
     /// grow any more is not claimed but ends dead as [`EXHAUSTED`], so that it stops no other.
     async fn claim(&self, claim: Claim<'_>) -> Result<Claimed>;
+
+    /// As [`claim`](Self::claim) from heads of one queue, of which at most `most` jobs run in all
+    /// workers together then. It counts the jobs that are running, so none is counted out twice
+    /// however late its settlement comes. Such claims of one queue take turns.
+    async fn claim_within(&self, claim: Claim<'_>, most: u32) -> Result<Claimed>;
 
     /// Writes how runs ended. Each element stands alone: applied where its fence holds, so the second
     /// of two equal ones is too late.
@@ -131,6 +146,11 @@ pub trait Store: Send + Sync + fmt::Debug + 'static {
     /// Makes scheduled jobs that are due ready, in order of their due instants, which they keep; at
     /// most `limit`. A pause does not hold it up.
     async fn promote(&self, limit: u32) -> Result<Promoted>;
+
+    /// Ends waiting jobs that no run may start of any more, dead with the class [`EXPIRED`], oldest
+    /// expiry first, at most `limit`; answers how many. One that is claimed before that is told by
+    /// [`ClaimedJob::is_expired`](crate::ClaimedJob).
+    async fn expire(&self, limit: u32) -> Result<u32>;
 
     /// The routes of scheduled jobs that a build gave back unread.
     async fn refused_routes(&self) -> Result<Vec<Route>>;
@@ -263,11 +283,15 @@ pub trait Operate: Send + Sync {
     async fn cancel(&self, jobs: &[JobId]) -> Result<Vec<Cancelled>>;
 
     /// Makes dead and cancelled jobs ready again, due now, with an event of the class [`REDRIVEN`].
-    /// Claim number, latest error and history stay.
+    /// Claim number, latest error and history stay; an expiry doesn't.
     async fn redrive(&self, jobs: &[JobId], redrive: Redrive) -> Result<Vec<Redriven>>;
 
     /// Makes scheduled jobs ready, due now at the latest; answers which ones it found scheduled.
     async fn run_now(&self, jobs: &[JobId]) -> Result<Vec<bool>>;
+
+    /// Changes when waiting jobs are due and how urgent they are; answers which ones it found waiting.
+    /// A job that is due then is ready; one that isn't yet is scheduled.
+    async fn reschedule(&self, jobs: &[JobId], change: Reschedule) -> Result<Vec<bool>>;
 
     /// Stops claims from a queue; binds every claim that starts after it returns. Pausing again
     /// keeps the first reason.

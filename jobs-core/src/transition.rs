@@ -101,6 +101,7 @@ pub fn transition(run: &Run, ending: &Ending, ladder: &Ladder, draw: u64) -> Set
         Ending::Unreadable(failure) => {
             failed(run, &Failure { retry: Retry::Never, ..failure.clone() }, ladder, draw)
         }
+        Ending::Expired => dead(run, crate::store::EXPIRED, "no run was started in time"),
         Ending::Retired => dead(run, "retired", "this build declares the kind retired"),
         Ending::MalformedVersion(text) => dead(run, "malformed_version", text),
         Ending::Refused { refusal, build, text } => {

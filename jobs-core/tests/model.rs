@@ -47,6 +47,7 @@ fn random_lives_get_everywhere() {
         "crash",
         "crash_loop",
         "error",
+        "expired",
         "given_up",
         "infrastructure",
         "interrupted",

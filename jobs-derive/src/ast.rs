@@ -4,7 +4,7 @@
 //! rule has been checked. Between the two stands `valid`.
 
 use proc_macro2::{Ident, TokenStream};
-use syn::{LitInt, LitStr, Path, Type};
+use syn::{LitInt, LitStr, Member, Path, Type};
 
 /// One of the three derives.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -26,6 +26,11 @@ pub(crate) enum Name {
     Priority,
     MaxFailures,
     Timeout,
+    Retry,
+    ExpiresIn,
+    Unique,
+    Schedule,
+    CatchUp,
     OnStop,
     Checkpoint,
     CheckpointEvery,
@@ -56,6 +61,11 @@ pub(crate) struct Options {
     pub(crate) priority: Option<Number>,
     pub(crate) max_failures: Option<Number>,
     pub(crate) timeout: Option<LitStr>,
+    pub(crate) retry: Option<LitStr>,
+    pub(crate) expires_in: Option<LitStr>,
+    pub(crate) unique: Vec<LitStr>,
+    pub(crate) schedule: Option<LitStr>,
+    pub(crate) catch_up: Option<LitStr>,
     pub(crate) on_stop: Option<LitStr>,
     pub(crate) checkpoint: Option<Type>,
     pub(crate) checkpoint_every: Option<LitStr>,
@@ -99,11 +109,32 @@ pub(crate) struct JobRole {
     pub(crate) priority: Option<i16>,
     pub(crate) max_failures: Option<u32>,
     pub(crate) timeout_ms: Option<u64>,
+    pub(crate) retry: Option<Retry>,
+    pub(crate) expires_in_ms: Option<u64>,
+    pub(crate) unique: Vec<Member>,
+    pub(crate) schedule: Option<LitStr>,
+    pub(crate) catch_up: Option<CatchUp>,
     /// The variant of `OnStop`.
     pub(crate) on_stop: Option<&'static str>,
     pub(crate) checkpoint_every_ms: Option<u64>,
     pub(crate) keeps_failures: bool,
     pub(crate) restarts: bool,
+}
+
+/// The waits between failures, in milliseconds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Retry {
+    Exponential { first: u64, cap: u64 },
+    Fixed(u64),
+    Steps(Vec<u64>),
+}
+
+/// What is done about ticks that nobody was there for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CatchUp {
+    None,
+    Latest,
+    All(u32),
 }
 
 impl Derive {
@@ -146,6 +177,11 @@ impl Name {
         Self::Priority,
         Self::MaxFailures,
         Self::Timeout,
+        Self::Retry,
+        Self::ExpiresIn,
+        Self::Unique,
+        Self::Schedule,
+        Self::CatchUp,
         Self::OnStop,
         Self::Checkpoint,
         Self::CheckpointEvery,
@@ -165,6 +201,11 @@ impl Name {
             Self::Priority => "priority",
             Self::MaxFailures => "max_failures",
             Self::Timeout => "timeout",
+            Self::Retry => "retry",
+            Self::ExpiresIn => "expires_in",
+            Self::Unique => "unique",
+            Self::Schedule => "schedule",
+            Self::CatchUp => "catch_up",
             Self::OnStop => "on_stop",
             Self::Checkpoint => "checkpoint",
             Self::CheckpointEvery => "checkpoint_every",
@@ -181,11 +222,15 @@ impl Name {
             | Self::ReadableBy
             | Self::Queue
             | Self::Timeout
+            | Self::Retry
+            | Self::ExpiresIn
+            | Self::Schedule
+            | Self::CatchUp
             | Self::OnStop
             | Self::CheckpointEvery
             | Self::OnCheckpoint
             | Self::OnOldCheckpoint => Form::Text,
-            Self::Aliases => Form::Texts,
+            Self::Aliases | Self::Unique => Form::Texts,
             Self::Priority | Self::MaxFailures => Form::Number,
             Self::Previous | Self::Checkpoint => Form::Type,
             Self::Crate => Form::Path,
@@ -204,6 +249,11 @@ impl Name {
             Self::Priority => "priority = 5",
             Self::MaxFailures => "max_failures = 10",
             Self::Timeout => r#"timeout = "30s""#,
+            Self::Retry => r#"retry = "2s..1h""#,
+            Self::ExpiresIn => r#"expires_in = "10m""#,
+            Self::Unique => r#"unique("order")"#,
+            Self::Schedule => r#"schedule = "0 3 * * * Europe/Berlin""#,
+            Self::CatchUp => r#"catch_up = "latest""#,
             Self::OnStop => r#"on_stop = "finish""#,
             Self::Checkpoint => "checkpoint = ExportAt",
             Self::CheckpointEvery => r#"checkpoint_every = "5s""#,

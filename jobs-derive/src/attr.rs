@@ -98,6 +98,11 @@ impl Reader<'_> {
             Name::MaxFailures => options.max_failures = Some(number(name, &ident, input)?),
             Name::OnStop => options.on_stop = Some(quoted(name, &ident, input)?),
             Name::Timeout => options.timeout = Some(quoted(name, &ident, input)?),
+            Name::Retry => options.retry = Some(quoted(name, &ident, input)?),
+            Name::ExpiresIn => options.expires_in = Some(quoted(name, &ident, input)?),
+            Name::Unique => options.unique = texts(name, &ident, input)?,
+            Name::Schedule => options.schedule = Some(quoted(name, &ident, input)?),
+            Name::CatchUp => options.catch_up = Some(quoted(name, &ident, input)?),
             Name::Checkpoint => options.checkpoint = Some(bare_type(name, &ident, input)?),
             Name::CheckpointEvery => {
                 options.checkpoint_every = Some(quoted(name, &ident, input)?);

@@ -15,7 +15,7 @@ use proc_macro2::{Ident, Literal, Span, TokenStream};
 use quote::{quote, quote_spanned};
 use syn::{Path, Type, spanned::Spanned};
 
-use crate::ast::{JobRole, Role, Shape};
+use crate::ast::{CatchUp, JobRole, Retry, Role, Shape};
 
 /// All implementations of a shape.
 pub(crate) fn implementations(shape: &Shape) -> TokenStream {
@@ -161,6 +161,9 @@ fn job_of(shape: &Shape, job: &JobRole) -> TokenStream {
         }
     });
     let policy = policy(job, &private);
+    let retry = retry(job, &private);
+    let unique_key = unique_key(job, &private);
+    let schedules = schedules(job, &private);
     quote! {
         #[automatically_derived]
         impl #private::Job for #name
@@ -170,6 +173,9 @@ fn job_of(shape: &Shape, job: &JobRole) -> TokenStream {
             #checkpoint
             #aliases
             #policy
+            #retry
+            #unique_key
+            #schedules
         }
     }
 }
@@ -183,6 +189,8 @@ fn policy(job: &JobRole, private: &TokenStream) -> Option<TokenStream> {
     let max_failures = max_failures.map(|limit| quote!(.max_failures(#limit)));
     let timeout = job.timeout_ms.map(Literal::u64_unsuffixed);
     let timeout = timeout.map(|ms| quote!(.timeout(#private::Duration::from_millis(#ms))));
+    let expires_in = job.expires_in_ms.map(Literal::u64_unsuffixed);
+    let expires_in = expires_in.map(|ms| quote!(.expires_in(#private::Duration::from_millis(#ms))));
     let on_stop = job.on_stop.map(|variant| Ident::new(variant, Span::call_site()));
     let on_stop = on_stop.map(|variant| quote!(.on_stop(#private::OnStop::#variant)));
     let every = job.checkpoint_every_ms.map(Literal::u64_unsuffixed);
@@ -190,14 +198,83 @@ fn policy(job: &JobRole, private: &TokenStream) -> Option<TokenStream> {
     let keeps_failures = job.keeps_failures.then(|| quote!(.keeps_failures()));
     let restarts =
         job.restarts.then(|| quote!(.on_old_checkpoint(#private::OldCheckpoint::Restart)));
-    let changes =
-        [queue, priority, max_failures, timeout, on_stop, every, keeps_failures, restarts];
+    let changes = [
+        queue,
+        priority,
+        max_failures,
+        timeout,
+        expires_in,
+        on_stop,
+        every,
+        keeps_failures,
+        restarts,
+    ];
     let changes: Vec<TokenStream> = changes.into_iter().flatten().collect();
     if changes.is_empty() {
         return None;
     }
     Some(quote! {
         const POLICY: #private::Policy = #private::Policy::DEFAULT #(#changes)*;
+    })
+}
+
+/// The waits between failures; nothing when they are the default ones.
+fn retry(job: &JobRole, private: &TokenStream) -> Option<TokenStream> {
+    let span = |ms: &u64| {
+        let ms = Literal::u64_unsuffixed(*ms);
+        quote!(#private::Duration::from_millis(#ms))
+    };
+    let ladder = match job.retry.as_ref()? {
+        Retry::Exponential { first, cap } => {
+            let (first, cap) = (span(first), span(cap));
+            quote!(#private::Ladder::exponential(#first, #cap))
+        }
+        Retry::Fixed(wait) => {
+            let wait = span(wait);
+            quote!(#private::Ladder::fixed(#wait))
+        }
+        Retry::Steps(steps) => {
+            let steps = steps.iter().map(span);
+            quote!(#private::Ladder::steps([#(#steps),*]))
+        }
+    };
+    Some(quote! {
+        fn retry() -> #private::Ladder {
+            #ladder
+        }
+    })
+}
+
+/// The key of the chosen fields; nothing when none are.
+fn unique_key(job: &JobRole, private: &TokenStream) -> Option<TokenStream> {
+    let members = &job.unique;
+    (!members.is_empty()).then(|| {
+        quote! {
+            fn unique_key(
+                &self,
+            ) -> #private::Option<#private::Result<#private::String, #private::EncodeError>> {
+                #private::Some(#private::unique_key(&(#(&self.#members,)*)))
+            }
+        }
+    })
+}
+
+/// The schedule of the default payload; nothing when there is none.
+fn schedules(job: &JobRole, private: &TokenStream) -> Option<TokenStream> {
+    let when = job.schedule.as_ref()?;
+    let own = quote_spanned!(when.span()=> <Self as #private::Tickable>::payload());
+    let catch_up = job.catch_up.map(|catch_up| match catch_up {
+        CatchUp::None => quote!(.catch_up(#private::CatchUp::None)),
+        CatchUp::Latest => quote!(.catch_up(#private::CatchUp::Latest)),
+        CatchUp::All(most) => {
+            let most = Literal::u32_unsuffixed(most);
+            quote!(.catch_up(#private::CatchUp::All(#most)))
+        }
+    });
+    Some(quote! {
+        fn schedules() -> #private::Vec<#private::Schedule> {
+            #private::scheduled(#private::Schedule::new(#when, &#own)#catch_up)
+        }
     })
 }
 

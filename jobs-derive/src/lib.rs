@@ -47,6 +47,11 @@ use errors::Errors;
 /// | `priority` | -100 to 100, higher first | 0 |
 /// | `max_failures` | how many failures make a dead letter, at least 1 | 20: with the default ladder, about a week |
 /// | `timeout` | how long a run may take: a whole number above 0 and a unit, `"500ms"`, `"30s"`, `"5m"` or `"2h"`, at most 365 days | none: a run takes its time |
+/// | `retry` | the waits between failures: `"2s..1h"` doubles from the first up to the second, `"30s"` is the same each time, `"1s, 10s, 5m"` is a list whose last one repeats; each is moved by up to a tenth | `"2s..24h"` |
+/// | `expires_in` | how long a job may wait for a run to start, from when it is due; then it is dead, with the class `expired` | none: it waits |
+/// | `unique("…", …)` | fields of a struct, in parentheses: of jobs in which they are equal one at a time waits. Their JSON is the unique key, so it has at most 512 bytes | none |
+/// | `schedule` | when the job's `Default` is enqueued by the clock: a cron expression and an IANA time zone, `"0 3 * * * Europe/Berlin"`, or an interval, `"every 15m"`; checked where the worker's registry is built | never |
+/// | `catch_up` | what is done about ticks that nobody was there for: `"none"`, `"latest"`, or `"all 10"` up to 1000 | `"latest"` |
 /// | `on_stop` | what becomes of a run that a drain meets: `"give_back"`, `"finish"`, `"undo"` or `"at_most_once"`; see `OnStop` | `"give_back"` |
 /// | `checkpoint` | the type that the handler saves, a `Checkpoint` that is as visible as the job | none: it saves nothing |
 /// | `checkpoint_every` | write checkpoints at most this often: a span as of `timeout`. A run that is killed then repeats up to so much; what was not written is when the run ends | none: each is written |

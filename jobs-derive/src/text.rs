@@ -1,15 +1,15 @@
-//! The rules of each text: kinds, versions, readers, queues and time-outs.
+//! The rules of each text: kinds, versions, readers, queues, time-outs, retries and schedules.
 //!
 //! A rule answers with a value, or with what is wrong and what to write instead. The rules of
 //! kinds, versions and queues are those of `jobs-core`, which this crate can't depend on because
 //! that crate depends on it; a test holds the two together.
 
-use crate::ast::Name;
+use crate::ast::{CatchUp, Name, Retry};
 
 const MAX_KIND_BYTES: usize = 96;
 const MAX_QUEUE_BYTES: usize = 255;
-/// 365 days: a longer run is a misreading of the unit.
-const MAX_TIMEOUT_MS: u64 = 365 * 24 * 60 * 60 * 1000;
+/// 365 days: a longer time is a misreading of the unit.
+const MAX_SPAN_MS: u64 = 365 * 24 * 60 * 60 * 1000;
 
 /// Why a text breaks its rule.
 pub(crate) struct Broken {
@@ -107,25 +107,12 @@ pub(crate) fn every(text: &str) -> Result<u64, Broken> {
 
 /// Checks a span: a whole number and a unit.
 fn span(text: &str, what: &str, name: Name, zero: &str, without: &str) -> Result<u64, Broken> {
-    let number = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
-    let unit_ms = match &text[number.len()..] {
-        "ms" => Some(1),
-        "s" => Some(1000),
-        "m" => Some(60_000),
-        "h" => Some(3_600_000),
-        _ => None,
-    };
     let leave_out = || format!("leave `{}` out {without}", name.as_str());
-    let (why, help) = match (number_of(number), unit_ms) {
-        (Some(0), _) => (zero.to_owned(), leave_out()),
-        (Some(number), Some(unit_ms)) => {
-            let ms = u64::from(number) * unit_ms;
-            if ms <= MAX_TIMEOUT_MS {
-                return Ok(ms);
-            }
-            (format!("{what} is at most 365 days"), leave_out())
-        }
-        _ => (
+    let (why, help) = match span_ms(text) {
+        Some(0) => (zero.to_owned(), leave_out()),
+        Some(ms) if ms <= MAX_SPAN_MS => return Ok(ms),
+        Some(_) => (format!("{what} is at most 365 days"), leave_out()),
+        None => (
             format!("{what} is a whole number and a unit: ms, s, m or h"),
             format!("write a text such as `{}`", name.example()),
         ),
@@ -152,6 +139,46 @@ fn one_of_two(text: &str, [first, second]: [&str; 2]) -> Result<bool, Broken> {
     Err(Broken { why, help: format!("write `\"{second}\"`; `\"{first}\"` is the default") })
 }
 
+/// Checks how long a job may wait for its start and answers its milliseconds.
+pub(crate) fn expires_in(text: &str) -> Result<u64, Broken> {
+    let name = Name::ExpiresIn;
+    span(text, "the wait for a start", name, "a job needs time to start", "for no limit")
+}
+
+/// Checks the waits between failures: `2s..1h` doubles, `30s` stays, `1s, 10s, 5m` goes by the list.
+pub(crate) fn retry(text: &str) -> Result<Retry, Broken> {
+    let wait = |text: &str| span_ms(text.trim()).filter(|ms| *ms <= MAX_SPAN_MS);
+    let read = if let Some((first, cap)) = text.split_once("..") {
+        let waits = wait(first).zip(wait(cap)).filter(|(first, cap)| 0 < *first && first <= cap);
+        waits.map(|(first, cap)| Retry::Exponential { first, cap })
+    } else if text.contains(',') {
+        text.split(',').map(wait).collect::<Option<Vec<_>>>().map(Retry::Steps)
+    } else {
+        wait(text).map(Retry::Fixed)
+    };
+    read.ok_or_else(|| Broken {
+        why: "these are no waits: each is a whole number and a unit, ms, s, m or h".to_owned(),
+        help:
+            "write `\"2s..1h\"` for waits that double up to the second one, `\"30s\"` for the same \
+               wait each time, or a list such as `\"1s, 10s, 5m\"`, whose last one repeats"
+                .to_owned(),
+    })
+}
+
+/// Checks what is done about missed ticks: `none`, `latest`, or `all 10`.
+pub(crate) fn catch_up(text: &str) -> Result<CatchUp, Broken> {
+    let most = text.strip_prefix("all ").and_then(number_of);
+    match (text, most) {
+        ("none", _) => Ok(CatchUp::None),
+        ("latest", _) => Ok(CatchUp::Latest),
+        (_, Some(most @ 1..=1000)) => Ok(CatchUp::All(most)),
+        _ => Err(Broken {
+            why: "missed ticks are left out, or the latest of them made up for".to_owned(),
+            help: "write `none`, `latest`, or `all 10` with a number from 1 to 1000".to_owned(),
+        }),
+    }
+}
+
 /// Checks a way to stop and answers its variant of `OnStop`.
 pub(crate) fn on_stop(text: &str) -> Result<&'static str, Broken> {
     match text {
@@ -174,13 +201,20 @@ pub(crate) fn likely(name: Name, value: &str) -> Option<String> {
         Name::ReadableBy => numbers(text).len() == 2,
         Name::Queue => queue(text).is_ok() && !text.contains(['"', '(']),
         Name::Timeout => timeout(text).is_ok(),
+        Name::ExpiresIn => expires_in(text).is_ok(),
+        Name::Retry => retry(text).is_ok(),
+        Name::Unique => syn::parse_str::<syn::Ident>(text).is_ok(),
         Name::OnStop => on_stop(text).is_ok(),
         Name::CheckpointEvery => every(text).is_ok(),
         Name::OnCheckpoint => on_checkpoint(text).is_ok(),
         Name::OnOldCheckpoint => on_old_checkpoint(text).is_ok(),
-        Name::Previous | Name::Priority | Name::MaxFailures | Name::Checkpoint | Name::Crate => {
-            false
-        }
+        Name::Previous
+        | Name::Priority
+        | Name::MaxFailures
+        | Name::Schedule
+        | Name::CatchUp
+        | Name::Checkpoint
+        | Name::Crate => false,
     };
     ["", ".0", ".0.0", "s"].iter().map(|end| value.to_owned() + end).find(fits)
 }
@@ -221,6 +255,19 @@ fn why_no_kind(text: &str) -> Option<String> {
 fn is_segment(text: &str) -> bool {
     text.starts_with(|first: char| first.is_ascii_lowercase())
         && text.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_'))
+}
+
+/// The milliseconds of a whole number and its unit.
+fn span_ms(text: &str) -> Option<u64> {
+    let number = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
+    let unit_ms = match &text[number.len()..] {
+        "ms" => 1,
+        "s" => 1000,
+        "m" => 60_000,
+        "h" => 3_600_000,
+        _ => return None,
+    };
+    Some(u64::from(number_of(number)?) * unit_ms)
 }
 
 /// The numbers between the dots; none when any of them is not a plain number.

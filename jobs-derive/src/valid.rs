@@ -3,10 +3,10 @@
 //! Every rule is checked even if another is broken. A broken option is left at a value that causes
 //! no second error where the shape is used: an empty kind, version 1.0.0, no policy.
 
-use syn::{Attribute, Data, DeriveInput, Fields, LitStr, Path, Type, ext::IdentExt};
+use syn::{Attribute, Data, DeriveInput, Fields, LitStr, Member, Path, Type, ext::IdentExt};
 
 use crate::{
-    ast::{Derive, JobRole, Name, Number, Options, Role, Shape},
+    ast::{CatchUp, Derive, JobRole, Name, Number, Options, Role, Shape},
     errors::Errors,
     text::{self, Broken},
 };
@@ -42,7 +42,7 @@ pub(crate) fn shape(
         found
     });
     let previous = options.previous.clone();
-    let role = role(derive, options, errors);
+    let role = role(input, derive, options, errors);
     let (true, Some(krate)) = (is_storable, krate) else { return None };
     Some(Shape {
         name: input.ident.clone(),
@@ -157,10 +157,11 @@ fn no_crate(input: &DeriveInput, derive: Derive, errors: &mut Errors) {
     errors.add(&input.ident, what, help);
 }
 
-fn role(derive: Derive, options: Options, errors: &mut Errors) -> Role {
+fn role(input: &DeriveInput, derive: Derive, options: Options, errors: &mut Errors) -> Role {
     let kind = options.kind.as_ref();
     let kind = checked(kind, |text| text::kind(text).map(|()| text.to_owned()), errors);
     let kind = kind.unwrap_or_default();
+    let catch_up = catch_up(&options, errors);
     if let (Some(stop), Some(failures)) = (&options.on_stop, &options.max_failures)
         && stop.value() == "at_most_once"
     {
@@ -196,9 +197,54 @@ fn role(derive: Derive, options: Options, errors: &mut Errors) -> Role {
                 errors,
             ),
             timeout_ms: checked(options.timeout.as_ref(), text::timeout, errors),
+            retry: checked(options.retry.as_ref(), text::retry, errors),
+            expires_in_ms: checked(options.expires_in.as_ref(), text::expires_in, errors),
+            unique: unique(input, &options.unique, errors),
+            catch_up,
+            schedule: options.schedule,
             on_stop: checked(options.on_stop.as_ref(), text::on_stop, errors),
         })),
     }
+}
+
+/// The fields that make a job unique.
+fn unique(input: &DeriveInput, written: &[LitStr], errors: &mut Errors) -> Vec<Member> {
+    let fields = match &input.data {
+        Data::Struct(data) => data.fields.members().collect(),
+        Data::Enum(_) | Data::Union(_) => Vec::new(),
+    };
+    let name = |member: &Member| match member {
+        Member::Named(ident) => ident.unraw().to_string(),
+        Member::Unnamed(index) => index.index.to_string(),
+    };
+    let mut members: Vec<Member> = Vec::new();
+    for text in written {
+        let wanted = text.value();
+        let Some(member) = fields.iter().find(|member| name(member) == wanted) else {
+            let names: Vec<_> = fields.iter().map(|member| format!("`{}`", name(member))).collect();
+            let help = match names[..] {
+                [] => "only a struct with fields can be unique by them".to_owned(),
+                _ => format!("write one of {}", names.join(", ")),
+            };
+            errors.add(text, format_args!("`{wanted}` is no field of `{}`", input.ident), help);
+            continue;
+        };
+        if members.contains(member) {
+            errors.add(text, format_args!("`{wanted}` is written twice"), "keep one of them");
+            continue;
+        }
+        members.push(member.clone());
+    }
+    members
+}
+
+fn catch_up(options: &Options, errors: &mut Errors) -> Option<CatchUp> {
+    let written = options.catch_up.as_ref()?;
+    if !options.named.contains(&Name::Schedule) {
+        let help = format!("add `{}`, or leave `catch_up` out", Name::Schedule.example());
+        errors.add(written, "nothing is missed without a schedule", help);
+    }
+    checked(Some(written), text::catch_up, errors)
 }
 
 /// Reports options about checkpoints of a job that names none.

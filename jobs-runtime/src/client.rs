@@ -7,18 +7,21 @@ use std::time::Duration;
 use jobs_core::store::memory::MemoryStore;
 use jobs_core::store::{Enqueued, Inspect, Operate, Retention, Store};
 use jobs_core::{
-    BuildId, Clock, EnvelopeError, JobId, JobRecord, MAX_PAYLOAD_BYTES, NewJob, Random, StoreId,
+    BuildId, Clock, EnvelopeError, JobId, JobRecord, MAX_PAYLOAD_BYTES, NewJob, Random, Schedule,
+    ScheduleName, StoreId,
 };
 
 use crate::clock::SystemClock;
 use crate::enqueue::{Enqueue, Enqueueable};
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 use crate::random::OsRandom;
+use crate::schedule::declaration;
 #[cfg(feature = "postgres")]
 use crate::store::postgres::{PostgresOptions, PostgresStore};
 #[cfg(feature = "sqlite")]
 use crate::store::sqlite::{SqliteOptions, SqliteStore};
 use crate::store::{Backend, StoreDatabase, unknown_scheme};
+use crate::trace::TraceContext;
 use crate::wait::{Ends, Wait};
 
 /// A handle on a job store. Cheap to clone; all clones share the connections.
@@ -46,6 +49,7 @@ struct Settings {
     random: Arc<dyn Random>,
     build: BuildId,
     max_payload_bytes: usize,
+    trace: Option<Trace>,
     #[cfg(feature = "sqlite")]
     sqlite: Vec<Change<SqliteOptions>>,
     #[cfg(feature = "postgres")]
@@ -71,6 +75,7 @@ impl Jobs {
                 random: Arc::new(OsRandom::new()),
                 build: BuildId::default(),
                 max_payload_bytes: MAX_PAYLOAD_BYTES,
+                trace: None,
                 #[cfg(feature = "sqlite")]
                 sqlite: Vec::new(),
                 #[cfg(feature = "postgres")]
@@ -140,6 +145,28 @@ impl Jobs {
         DB::begin(self).await
     }
 
+    /// Declares a schedule in the store: it goes before what builds declare under its name, and ticks
+    /// while any worker lives, until it is taken back.
+    ///
+    /// # Errors
+    /// [`Configuration`](ErrorKind::Configuration) that names the schedule when it never ticks or its
+    /// job can't be stored; a [`Store`](ErrorKind::Store) error.
+    pub async fn declare(&self, schedule: &Schedule) -> Result<(), Error> {
+        let declaration = declaration(schedule, self.build());
+        let declaration = declaration.map_err(|why| Error::new(ErrorKind::Configuration, why))?;
+        Ok(self.store().declare(None, &[declaration]).await?)
+    }
+
+    /// Takes a schedule back that was [declared](Self::declare) in the store; answers whether there was
+    /// one. What builds declare under its name counts again.
+    ///
+    /// # Errors
+    /// [`Configuration`](ErrorKind::Configuration) for what is no name; a [`Store`](ErrorKind::Store)
+    /// error.
+    pub async fn undeclare(&self, name: &str) -> Result<bool, Error> {
+        Ok(self.store().undeclare(&ScheduleName::new(name)?).await?)
+    }
+
     /// Reads a job and where it is in its life; `None` when there is none with this id.
     ///
     /// # Errors
@@ -191,6 +218,12 @@ impl Jobs {
         &self.inner.settings.clock
     }
 
+    /// The trace that a job which is enqueued now belongs to.
+    pub(crate) fn trace(&self) -> Option<TraceContext> {
+        let of_application = || self.inner.settings.trace.as_ref().and_then(|trace| (trace.0)());
+        crate::trace::current().or_else(of_application)
+    }
+
     pub(crate) fn max_payload_bytes(&self) -> usize {
         self.inner.settings.max_payload_bytes
     }
@@ -215,6 +248,16 @@ impl Settings {
     fn postgres(&self) -> PostgresOptions {
         let options = PostgresOptions::default().random(self.random.clone());
         self.postgres.iter().fold(options, |options, change| (change.0)(options))
+    }
+}
+
+/// Says which trace the application is in.
+#[derive(Clone)]
+struct Trace(Arc<dyn Fn() -> Option<TraceContext> + Send + Sync>);
+
+impl fmt::Debug for Trace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Trace")
     }
 }
 
@@ -250,6 +293,17 @@ impl JobsBuilder {
     #[must_use]
     pub fn max_payload_bytes(mut self, bytes: usize) -> Self {
         self.settings.max_payload_bytes = bytes;
+        self
+    }
+
+    /// Says which trace the code that enqueues is in, such as the current context of an OpenTelemetry
+    /// layer. Asked at each enqueue outside of a run; what a handler enqueues belongs to its run's trace.
+    #[must_use]
+    pub fn trace_context(
+        mut self,
+        current: impl Fn() -> Option<TraceContext> + Send + Sync + 'static,
+    ) -> Self {
+        self.settings.trace = Some(Trace(Arc::new(current)));
         self
     }
 

@@ -114,9 +114,13 @@ impl<S, C> JobContext<S, C> {
     }
 
     /// A key for calls to other systems that must happen once: the same over all runs and redrives
-    /// of the job, and unlike that of any other job in any store.
+    /// of the job, except those that ask for a new one, and unlike that of any other job in any store.
     pub fn idempotency_key(&self) -> String {
-        format!("{}-{}", self.parts.jobs.store().id(), self.id())
+        let key = format!("{}-{}", self.parts.jobs.store().id(), self.id());
+        match self.parts.info.key_number {
+            0 => key,
+            number => format!("{key}-{number}"),
+        }
     }
 
     /// The client of the store that the job came from, to enqueue more.

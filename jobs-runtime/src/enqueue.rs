@@ -7,11 +7,15 @@ use std::pin::Pin;
 use std::time::{Duration, SystemTime};
 
 use jobs_core::store::Enqueued;
-use jobs_core::{Due, Headers, Job, NewJob, Priority, QueueName, UniqueKey, encode_headers};
+use jobs_core::{
+    Due, Headers, Job, NewJob, OnConflict, Priority, QueueName, UniqueKey, UniqueWhile,
+    encode_headers,
+};
 
 use crate::client::Jobs;
 use crate::error::{Error, ErrorKind};
 use crate::store::UserTransaction;
+use crate::trace::TRACEPARENT;
 
 /// A job or jobs about to be enqueued: set what differs from the kind's own policy, then await it.
 ///
@@ -109,6 +113,48 @@ impl<'a, A: Answer> Enqueue<'a, A> {
         Self { jobs, new: new.map_err(Error::from), headers: Headers::new(), _answer: PhantomData }
     }
 
+    /// What becomes of it when a waiting job binds its unique key. Default: that one stays as it is.
+    pub fn on_conflict(self, on_conflict: OnConflict) -> Self {
+        self.each(|job| job.on_conflict = on_conflict)
+    }
+
+    /// Binds its unique key for longer than it waits; see [`UniqueWhile`] for what that costs.
+    pub fn unique_while(self, unique_while: UniqueWhile) -> Self {
+        self.each(|job| job.unique_while = unique_while)
+    }
+
+    /// At most one job with this key in each period, whatever became of the first: periods begin at
+    /// their multiples since 1970-01-01T00:00:00Z, by this process's clock, and at least 1 s each.
+    ///
+    /// It holds for as long as the first is kept, so a period should not be longer than the retention
+    /// of succeeded jobs.
+    pub fn unique_for(mut self, period: Duration) -> Self {
+        let seconds = i64::try_from(period.as_secs()).unwrap_or(i64::MAX);
+        if seconds < 1 {
+            return self.refused(&format!("a period of {period:?} is shorter than a second"));
+        }
+        let now = self.jobs.clock().now().as_micros().div_euclid(1_000_000);
+        let bucket = now.div_euclid(seconds);
+        let in_period = |job: &mut NewJob| {
+            let key = job.unique_key.as_ref().ok_or("a period needs a unique key".to_owned())?;
+            let key = UniqueKey::new(format!("{key}@{seconds}.{bucket}"));
+            job.unique_key = Some(key.map_err(|error| error.to_string())?);
+            job.unique_while = UniqueWhile::Kept;
+            Ok::<_, String>(())
+        };
+        let done = self.new.as_mut().map_or(Ok(()), |new| new.iter_mut().try_for_each(in_period));
+        match done {
+            Ok(()) => self,
+            Err(why) => self.refused(&why),
+        }
+    }
+
+    /// No run starts later than this long after it is due, a retry neither: then it is dead, with the
+    /// class `expired`.
+    pub fn expires_in(self, wait: Duration) -> Self {
+        self.each(|job| job.expires_in = Some(wait))
+    }
+
     /// Not before this long from now, by the clock that the store judges due times by.
     pub fn delay(self, delay: Duration) -> Self {
         self.each(|job| job.due = Due::In(delay))
@@ -147,7 +193,10 @@ impl<'a, A: Answer> Enqueue<'a, A> {
         EnqueueIn { enqueue: self, tx }
     }
 
-    fn finished(self) -> Result<Vec<NewJob>, Error> {
+    fn finished(mut self) -> Result<Vec<NewJob>, Error> {
+        if let Some(trace) = self.jobs.trace() {
+            self.headers.entry(TRACEPARENT.to_owned()).or_insert_with(|| trace.to_string());
+        }
         let headers = encode_headers(&self.headers)?;
         let build = self.jobs.build();
         let mut new = self.new?;

@@ -60,9 +60,9 @@ pub trait Handler<S: Clone + Send + Sync + 'static>: Job {
         std::future::ready(Ok(()))
     }
 
-    /// The waits between failures.
+    /// The waits between failures. Default: the job's own, which the derive sets: `retry = "2s..1h"`.
     fn ladder() -> Ladder {
-        Ladder::default()
+        Self::retry()
     }
 }
 

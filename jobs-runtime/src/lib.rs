@@ -17,9 +17,11 @@ mod log;
 mod random;
 mod registry;
 mod run;
+mod schedule;
 mod signals;
 pub mod store;
 mod telemetry;
+mod trace;
 mod wait;
 mod worker;
 
@@ -38,6 +40,7 @@ pub use self::random::OsRandom;
 pub use self::registry::{Handlers, Next, Registry, RegistryError, WithHandler};
 pub use self::run::RunInfo;
 pub use self::store::{TransactionConnection, UserTransaction};
+pub use self::trace::{InvalidTraceContext, TRACEPARENT, TraceContext};
 pub use self::wait::Wait;
 pub use self::worker::{DrainReport, EXIT_UNFINISHED, Worker};
 

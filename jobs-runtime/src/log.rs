@@ -22,6 +22,8 @@ pub(crate) static REGISTER: Seldom = Seldom::new();
 pub(crate) static PROGRESS: Seldom = Seldom::new();
 pub(crate) static PROMOTE: Seldom = Seldom::new();
 pub(crate) static SWEEP: Seldom = Seldom::new();
+pub(crate) static SCHEDULE: Seldom = Seldom::new();
+pub(crate) static UNREADABLE_SCHEDULE: Seldom = Seldom::new();
 pub(crate) static PRUNE: Seldom = Seldom::new();
 pub(crate) static WARNINGS: Seldom = Seldom::new();
 

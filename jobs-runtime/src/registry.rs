@@ -4,24 +4,26 @@
 
 mod erased;
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use jobs_core::{Job, Kind, Ladder, Line, OnStop, Policy, QueueName, Reader};
+use jobs_core::{BuildId, Job, Kind, Ladder, Line, OnStop, Policy, QueueName, Reader, Schedule};
 
 use self::erased::{Erased, FunctionHandler, TraitHandler};
 pub(crate) use self::erased::{PrepareError, Prepared, StoredText};
 use crate::handler::{Ends, Handler, HandlerFn, JobError, Outcome, Takes};
 use crate::run::{RunInfo, RunKind};
+use crate::schedule::declaration;
 
 /// Collects the handlers of a worker. [`build`](Self::build) reports every mistake at once.
 pub struct Registry<S> {
     handled: Vec<Handled<S>>,
     retired: Vec<String>,
+    schedules: Vec<Schedule>,
     around: Vec<Arc<Around<S>>>,
 }
 
@@ -29,6 +31,7 @@ pub struct Registry<S> {
 pub struct Handlers<S> {
     handled: Vec<Handled<S>>,
     by_kind: HashMap<String, Known>,
+    schedules: Vec<Schedule>,
     around: Vec<Arc<Around<S>>>,
 }
 
@@ -80,7 +83,8 @@ impl fmt::Debug for Next {
 impl<S: Clone + Send + Sync + 'static> Registry<S> {
     /// An empty list.
     pub fn new() -> Self {
-        Self { handled: Vec::new(), retired: Vec::new(), around: Vec::new() }
+        let (handled, retired, around) = (Vec::new(), Vec::new(), Vec::new());
+        Self { handled, retired, schedules: Vec::new(), around }
     }
 
     /// Adds a job with its [`Handler`]; [`WithHandler`] is every type that has one.
@@ -99,7 +103,8 @@ impl<S: Clone + Send + Sync + 'static> Registry<S> {
         function: F,
     ) -> Self {
         let erased = Box::new(FunctionHandler::<J, C, R, F>::new(function));
-        self.handled.push(Handled::of::<J>(erased, Ladder::default()));
+        self.schedules.extend(J::schedules());
+        self.handled.push(Handled::of::<J>(erased, J::retry()));
         self
     }
 
@@ -108,6 +113,31 @@ impl<S: Clone + Send + Sync + 'static> Registry<S> {
     #[must_use]
     pub fn retired(mut self, kind: impl Into<String>) -> Self {
         self.retired.push(kind.into());
+        self
+    }
+
+    /// Declares a schedule: as long as a worker with this list lives, it ticks.
+    ///
+    /// ```
+    /// # use jobs_runtime::{CatchUp, Job, Registry, Schedule};
+    /// # use serde::{Deserialize, Serialize};
+    /// #[derive(Serialize, Deserialize, Job)]
+    /// #[job(kind = "mail.digest", version = "1.0.0", crate = "jobs_runtime")]
+    /// struct Digest {
+    ///     list: String,
+    /// }
+    ///
+    /// let weekly = Digest { list: "news".to_owned() };
+    /// let registry = Registry::<()>::new().schedule(
+    ///     Schedule::new("0 7 * * MON Europe/Berlin", &weekly)
+    ///         .named("mail.digest.weekly")
+    ///         .catch_up(CatchUp::None),
+    /// );
+    /// # drop(registry.build().unwrap());
+    /// ```
+    #[must_use]
+    pub fn schedule(mut self, schedule: Schedule) -> Self {
+        self.schedules.push(schedule);
         self
     }
 
@@ -137,7 +167,8 @@ impl<S: Clone + Send + Sync + 'static> Registry<S> {
     ///
     /// # Errors
     /// [`RegistryError`] lists every kind that two types claim, that is both handled and retired,
-    /// that is malformed, or that must undo and can't.
+    /// that is malformed, or that must undo and can't, and every schedule that never ticks or shares
+    /// its name.
     pub fn build(self) -> Result<Handlers<S>, RegistryError> {
         let mut problems = Vec::new();
         let mut by_kind = HashMap::new();
@@ -154,8 +185,8 @@ impl<S: Clone + Send + Sync + 'static> Registry<S> {
                 }
             }
         }
-        for kind in self.retired {
-            if let Err(error) = Kind::new(&kind) {
+        for kind in &self.retired {
+            if let Err(error) = Kind::new(kind) {
                 problems.push(error.to_string());
             }
             if let Some(Known::Handled(at)) = by_kind.insert(kind.clone(), Known::Retired) {
@@ -163,8 +194,10 @@ impl<S: Clone + Send + Sync + 'static> Registry<S> {
                 problems.push(format!("kind `{kind}` is retired, but {name} still handles it"));
             }
         }
+        check_schedules(&self.schedules, &mut problems);
         if problems.is_empty() {
-            Ok(Handlers { handled: self.handled, by_kind, around: self.around })
+            let Self { handled, schedules, around, .. } = self;
+            Ok(Handlers { handled, by_kind, schedules, around })
         } else {
             Err(RegistryError { problems })
         }
@@ -194,6 +227,7 @@ impl<S: Clone + Send + Sync + 'static, J: Handler<S>> WithHandler<S> for J {
 
     fn add_to(mut registry: Registry<S>) -> Registry<S> {
         let erased = Box::new(TraitHandler::<J>::new());
+        registry.schedules.extend(J::schedules());
         registry.handled.push(Handled::of::<J>(erased, J::ladder()));
         registry
     }
@@ -216,6 +250,19 @@ fn check<S>(handled: &Handled<S>, problems: &mut Vec<String>) {
     }
     if handled.lines.is_empty() || !handled.lines.is_sorted_by(|a, b| a.major < b.major) {
         problems.push(format!("{name}: its lines are not one per major, oldest first"));
+    }
+}
+
+fn check_schedules(schedules: &[Schedule], problems: &mut Vec<String>) {
+    let mut names = HashSet::new();
+    for schedule in schedules {
+        problems.extend(declaration(schedule, &BuildId::default()).err());
+        if !names.insert(schedule.name()) {
+            let name = schedule.name();
+            problems.push(format!(
+                "two schedules are named {name:?}; give one another name with `named`"
+            ));
+        }
     }
 }
 
@@ -270,6 +317,10 @@ impl<S> Handlers<S> {
 
     pub(crate) fn all(&self) -> &[Handled<S>] {
         &self.handled
+    }
+
+    pub(crate) fn schedules(&self) -> &[Schedule] {
+        &self.schedules
     }
 
     pub(crate) fn around(&self) -> &[Arc<Around<S>>] {

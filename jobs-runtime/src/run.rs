@@ -66,6 +66,7 @@ pub struct RunInfo {
     pub(crate) fence: Fence,
     pub(crate) of: Arc<RunKind>,
     pub(crate) queue: QueueName,
+    pub(crate) key_number: u32,
     pub(crate) failures: u32,
     pub(crate) interruptions: u32,
     pub(crate) headers: Headers,

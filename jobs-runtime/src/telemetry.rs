@@ -16,7 +16,7 @@ use metrics::{Counter, Histogram, counter, histogram};
 use crate::registry::Handlers;
 
 /// The outcomes of a settlement.
-const OUTCOMES: [&str; 9] = [
+const OUTCOMES: [&str; 10] = [
     "succeeded",
     "failed",
     "snoozed",
@@ -25,6 +25,7 @@ const OUTCOMES: [&str; 9] = [
     "malformed_version",
     "refused",
     "interrupted",
+    "expired",
     "unstarted",
 ];
 
@@ -121,6 +122,7 @@ impl Meters {
             | Ending::Unreadable(_)
             | Ending::Retired
             | Ending::MalformedVersion(_)
+            | Ending::Expired
             | Ending::Unstarted
             | Ending::Crashed(_) => {}
         }
@@ -152,6 +154,7 @@ const fn outcome(ending: &Ending) -> Option<&'static str> {
         Ending::MalformedVersion(_) => "malformed_version",
         Ending::Refused { .. } => "refused",
         Ending::Interrupted(_) => "interrupted",
+        Ending::Expired => "expired",
         Ending::Unstarted => "unstarted",
         Ending::Crashed(_) => return None,
     })

@@ -19,7 +19,9 @@ mod lease;
 mod ledger;
 mod manifest;
 mod progress;
+mod queues;
 mod routes;
+mod schedule;
 mod settle;
 mod shared;
 mod suspects;
@@ -45,6 +47,7 @@ use self::budget::{Budget, Stated};
 use self::drain::Stop;
 use self::lease::{Tenancy, Tenure};
 use self::ledger::Ledger;
+use self::queues::{Running, Share};
 use self::shared::{Settings, Shared, Tally};
 use self::systemd::Notifier;
 use crate::client::Jobs;
@@ -68,6 +71,9 @@ pub struct Worker<S> {
 struct Wanted {
     name: Option<String>,
     queues: Vec<String>,
+    weights: Vec<(String, u32)>,
+    limits: Vec<(String, usize)>,
+    fleet_limits: Vec<(String, u32)>,
     concurrency: usize,
     lease: Duration,
     poll_interval: Duration,
@@ -104,6 +110,9 @@ impl<S: Clone + Send + Sync + 'static> Worker<S> {
         let wanted = Wanted {
             name: None,
             queues: Vec::new(),
+            weights: Vec::new(),
+            limits: Vec::new(),
+            fleet_limits: Vec::new(),
             concurrency: 10,
             lease: Lease::default().length(),
             poll_interval: Duration::from_secs(1),
@@ -126,6 +135,38 @@ impl<S: Clone + Send + Sync + 'static> Worker<S> {
     #[must_use]
     pub fn queue(mut self, name: impl Into<String>) -> Self {
         self.wanted.queues.push(name.into());
+        self
+    }
+
+    /// Gives a queue that this worker works its part of the slots: with the weights 3 and 1, three of
+    /// four. 1 to 1,000; queues without a weight then have 1.
+    ///
+    /// A queue with less to do lends its slots, but never the last one, so that its next job starts at
+    /// once beside a slow backlog of another queue; this takes more slots than queues. Without any
+    /// weight or limit, jobs of all queues start in order of their places, the longest due first.
+    ///
+    /// Costs a claim for each queue where there was one for all.
+    #[must_use]
+    pub fn queue_weight(mut self, name: impl Into<String>, weight: u32) -> Self {
+        self.wanted.weights.push((name.into(), weight));
+        self
+    }
+
+    /// At most so many jobs of a queue that this worker works run in it at once; at least 1.
+    #[must_use]
+    pub fn queue_concurrency(mut self, name: impl Into<String>, handlers: usize) -> Self {
+        self.wanted.limits.push((name.into(), handlers));
+        self
+    }
+
+    /// At most so many jobs of a queue that this worker works run in all workers together; at least 1.
+    ///
+    /// It counts what the store says is running, whoever runs it, at each claim from that queue: claims
+    /// from it take turns and cost two statements more; other queues pay nothing. It binds the workers
+    /// that are told so, each by its own number.
+    #[must_use]
+    pub fn queue_fleet_concurrency(mut self, name: impl Into<String>, handlers: u32) -> Self {
+        self.wanted.fleet_limits.push((name.into(), handlers));
         self
     }
 
@@ -248,6 +289,7 @@ impl<S: Clone + Send + Sync + 'static> Worker<S> {
         let answers_within = split.interrupting.saturating_sub(split.quiet);
         let shared = Arc::new(Shared {
             ledger: Ledger::new(settings.concurrency),
+            running: Running::default(),
             tenancy: Tenancy::new(settings.lease),
             jobs: self.jobs,
             settings,
@@ -306,6 +348,7 @@ impl<S: Clone + Send + Sync + 'static> Wired<S> {
         loops.spawn(upkeep::prune_loop(shared.clone()));
         loops.spawn(upkeep::recall_loop(shared.clone()));
         loops.spawn(shared::pulse_loop(shared.clone()));
+        loops.spawn(schedule::schedule_loop(shared.clone()));
         loops.spawn(progress::progress_loop(shared.clone()));
         loops.spawn(claim::claim_loop(shared.clone(), TaskTracker::new()));
         let (report, broke) = tokio::join!(report, watch_over(&shared, &mut loops));
@@ -444,15 +487,66 @@ impl Wanted {
         if queues.is_empty() {
             queues.push(QueueName::default());
         }
+        let shares = shares(&queues, &self.weights, &self.limits, &self.fleet_limits)?;
         Ok(Settings {
             name: WorkerName::new(name)?,
             queues,
+            shares,
             concurrency: self.concurrency,
             lease,
             poll_interval: self.poll_interval,
             drain: budget.drain(),
         })
     }
+}
+
+/// What was said of a queue; of two settings the later counts.
+fn last<T: Copy>(settings: &[(String, T)], queue: &QueueName) -> Option<T> {
+    let of_queue = settings.iter().rev().find(|(name, _)| name == queue.as_str());
+    of_queue.map(|(_, setting)| *setting)
+}
+
+/// How the slots are shared among the queues, where anything was said about that.
+fn shares(
+    queues: &[QueueName],
+    weights: &[(String, u32)],
+    limits: &[(String, usize)],
+    fleet_limits: &[(String, u32)],
+) -> Result<Option<Vec<Share>>, Error> {
+    let refuse = |what: String| Err(Error::new(ErrorKind::Configuration, what));
+    let named = weights.iter().map(|(name, _)| name);
+    let named = named.chain(limits.iter().map(|(name, _)| name));
+    let mut named = named.chain(fleet_limits.iter().map(|(name, _)| name)).peekable();
+    if named.peek().is_none() {
+        return Ok(None);
+    }
+    if let Some(name) = named.find(|name| !queues.iter().any(|queue| queue.as_str() == **name)) {
+        return refuse(format!(
+            "the worker shares its slots with the queue {name:?}, but does not work it"
+        ));
+    }
+    if let Some((name, weight)) = weights.iter().find(|(_, weight)| !(1..=1_000).contains(weight)) {
+        return refuse(format!(
+            "the weight {weight} of the queue {name:?} is not one of 1 to 1,000"
+        ));
+    }
+    let none = |count: usize, name: &String| {
+        (count == 0)
+            .then(|| format!("a limit of 0 for the queue {name:?}: pause the queue instead"))
+    };
+    let zero = limits.iter().find_map(|(name, most)| none(*most, name));
+    let zero_in_fleet =
+        || fleet_limits.iter().find_map(|(name, most)| none(usize::from(*most > 0), name));
+    if let Some(what) = zero.or_else(zero_in_fleet) {
+        return refuse(what);
+    }
+    let share = |queue: &QueueName| Share {
+        queue: queue.clone(),
+        weight: last(weights, queue).unwrap_or(1),
+        most: last(limits, queue),
+        most_in_fleet: last(fleet_limits, queue),
+    };
+    Ok(Some(queues.iter().map(share).collect()))
 }
 
 impl<S> fmt::Debug for Worker<S> {

@@ -10,8 +10,8 @@ use jobs_core::store::{
     Author, Claim, Claimed, Enqueued, Head, Inspect, NewWorker, Settled, Store,
 };
 use jobs_core::{
-    Budget, BuildId, Due, Ending, Kind, Ladder, Lease, MinReader, NewJob, Priority, QueueName, Run,
-    State, StoreErrorKind, UniqueKey, Version, WorkerName, transition,
+    Budget, BuildId, Due, Ending, Kind, Ladder, Lease, MinReader, NewJob, OnConflict, Priority,
+    QueueName, Run, State, StoreErrorKind, UniqueKey, UniqueWhile, Version, WorkerName, transition,
 };
 use jobs_runtime::store::postgres::{PostgresOptions, PostgresStore};
 use sqlx::postgres::PgPoolOptions;
@@ -33,6 +33,9 @@ fn job() -> NewJob {
         priority: Priority::default(),
         due: Due::In(Duration::ZERO),
         unique_key: None,
+        unique_while: UniqueWhile::default(),
+        on_conflict: OnConflict::default(),
+        expires_in: None,
         budget: Budget::default(),
         build: None,
     }

@@ -14,8 +14,8 @@ use jobs_core::store::{
 };
 use jobs_core::{
     Budget, BuildId, ClaimedJob, Due, Ending, Fence, Kind, Ladder, Lease, MinReader, NewJob, Notes,
-    Priority, QueueName, Run, Settlement, State, StoreErrorKind, UniqueKey, Version, WorkerId,
-    WorkerName, transition,
+    OnConflict, Priority, QueueName, Run, Settlement, State, StoreErrorKind, UniqueKey,
+    UniqueWhile, Version, WorkerId, WorkerName, transition,
 };
 use jobs_runtime::store::postgres::{PostgresOptions, PostgresStore};
 use sqlx::postgres::PgConnectOptions;
@@ -149,6 +149,9 @@ fn job() -> NewJob {
         priority: Priority::default(),
         due: Due::Unchanged,
         unique_key: None,
+        unique_while: UniqueWhile::default(),
+        on_conflict: OnConflict::default(),
+        expires_in: None,
         budget: Budget::default(),
         build: None,
     }

@@ -49,7 +49,7 @@ fn span(random: &SeededRandom) -> Duration {
     SPANS[usize::try_from(below(random.draw(), 4)).unwrap()]
 }
 
-fn endings(wait: Duration) -> [Ending; 13] {
+fn endings(wait: Duration) -> [Ending; 14] {
     let text = "x\0".repeat(MAX_CLASS_BYTES);
     let failure = |retry| Failure { class: text.clone(), text: text.clone(), retry };
     [
@@ -59,6 +59,7 @@ fn endings(wait: Duration) -> [Ending; 13] {
         Ending::Failed(failure(Retry::Never)),
         Ending::Snoozed(wait),
         Ending::Unreadable(failure(Retry::Ladder)),
+        Ending::Expired,
         Ending::Retired,
         Ending::MalformedVersion(text.clone()),
         Ending::Refused { refusal: Refusal::Older, build: "old".into(), text: text.clone() },

@@ -19,6 +19,7 @@
 
 mod checkpoints;
 mod claims;
+mod conflicts;
 mod drops;
 mod due;
 mod duties;
@@ -28,12 +29,14 @@ mod history;
 mod hostile;
 mod inspect;
 mod leases;
+mod limits;
 pub mod model;
 mod notes;
 mod operate;
 mod races;
 mod routes;
 mod scene;
+mod schedules;
 mod settle;
 mod subject;
 mod sweep;
@@ -307,6 +310,26 @@ checks! { $
         a_twin_answered_in_a_transaction_starts_after_its_commit
         an_enqueue_beside_a_claim_leaves_a_run_that_starts_after_it
         the_longest_key_is_kept;
+    conflicts:
+        a_kept_twin_stays_as_it_was
+        a_replaced_twin_begins_anew_in_its_place
+        a_rescheduled_twin_keeps_what_it_is
+        a_ready_twin_may_be_put_off_and_a_scheduled_one_called
+        elements_of_a_call_replace_each_other_in_order
+        a_rollback_undoes_what_an_enqueue_replaced
+        a_key_may_bind_while_its_job_runs
+        a_key_may_bind_for_as_long_as_its_job_is_kept
+        a_dead_job_stays_while_one_that_binds_its_key_runs
+        of_enqueues_at_once_one_is_added_also_beside_a_claim
+        a_waiting_job_gets_another_time_and_priority
+        a_job_that_nobody_starts_in_time_expires
+        a_claim_tells_that_it_came_too_late
+        a_redrive_may_give_a_new_idempotency_key;
+    limits:
+        a_limited_queue_runs_so_many_in_all_workers
+        a_late_settlement_frees_no_slot_twice
+        claims_at_once_keep_to_the_limit
+        a_limited_claim_is_a_claim;
     transactions:
         a_commit_makes_all_of_it_visible
         a_rollback_leaves_nothing
@@ -398,6 +421,19 @@ checks! { $
         a_dropped_claim_is_known_to_the_store
         a_dropped_close_happens_whole_or_not_at_all
         a_dropped_heartbeat_can_be_asked_again;
+    schedules:
+        a_declared_schedule_waits_for_a_leader
+        what_live_workers_and_people_declare_stands_side_by_side
+        a_declaration_takes_the_place_of_the_same_ones_earlier
+        a_text_keeps_the_age_of_its_first_declaration
+        what_a_forgotten_worker_declared_is_forgotten
+        a_tick_enqueues_its_job_once
+        a_tick_at_or_before_the_latest_is_left_out
+        a_schedule_may_stop_ticking_and_begin_again
+        a_step_of_an_unknown_schedule_is_not_taken
+        of_steps_at_once_one_is_taken
+        a_tick_beside_a_waiting_twin_is_told_of_it
+        the_latest_ticks_of_a_schedule_are_kept;
     wake:
         a_wake_hears_of_enqueued_jobs
         a_dropped_wait_loses_no_change;

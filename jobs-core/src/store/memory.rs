@@ -17,6 +17,7 @@ mod lease;
 mod operate;
 #[cfg(feature = "conformance")]
 mod outside;
+mod schedule;
 mod settle;
 mod tables;
 mod transaction;
@@ -130,6 +131,10 @@ impl Store for MemoryStore {
         Ok(self.call(|tables, at| tables.claim(at.now, &claim)).await)
     }
 
+    async fn claim_within(&self, claim: Claim<'_>, most: u32) -> Result<Claimed> {
+        Ok(self.call(|tables, at| tables.claim_within(at.now, &claim, most)).await)
+    }
+
     async fn settle(&self, by: &Author, settlements: &[Settlement]) -> Result<Vec<Settled>> {
         let settle = |tables: &mut Tables, at: Moment| {
             settlements.iter().map(|settlement| tables.settle(at.now, by, settlement)).collect()
@@ -169,6 +174,10 @@ impl Store for MemoryStore {
 
     async fn promote(&self, limit: u32) -> Result<Promoted> {
         Ok(self.waking_if(|tables, at| tables.promote(at.now, limit), |done| done.count > 0).await)
+    }
+
+    async fn expire(&self, limit: u32) -> Result<u32> {
+        Ok(self.call(|tables, at| tables.expire(at.now, limit)).await)
     }
 
     async fn refused_routes(&self) -> Result<Vec<Route>> {

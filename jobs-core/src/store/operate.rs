@@ -2,7 +2,9 @@
 
 use crate::clock::Timestamp;
 use crate::id::JobId;
+use crate::record::Priority;
 use crate::state::State;
+use crate::transition::Due;
 
 /// What became of a request to cancel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -27,6 +29,17 @@ pub struct Redrive {
     /// Bring back only what had ended before this instant, so that a job which was brought back, ran
     /// and died again since somebody looked stays as it is.
     pub ended_before: Option<Timestamp>,
+    /// Give the job a new idempotency key: what it asks of others counts as asked for the first time.
+    pub makes_new_key: bool,
+}
+
+/// What is changed of jobs that wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Reschedule {
+    /// When they are due; `None` leaves it.
+    pub due: Option<Due>,
+    /// How urgent they are; `None` leaves it.
+    pub priority: Option<Priority>,
 }
 
 /// What became of a redrive.
@@ -34,7 +47,8 @@ pub struct Redrive {
 pub enum Redriven {
     /// It is ready again.
     Ready,
-    /// A waiting job with its kind and unique key stands for it; it stays as it was.
+    /// A waiting job with its kind and unique key stands for it, or a running one where both bind their
+    /// key while they run; it stays as it was.
     TwinWaits(JobId),
     /// It ended at or after the instant that the redrive goes up to; it stays as it was.
     EndedLater,

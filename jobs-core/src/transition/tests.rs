@@ -135,7 +135,7 @@ fn what_cannot_be_read_is_dead_and_only_bytes_count_as_a_failure() {
         Failure { class: "malformed_payload".into(), text: "x".into(), retry: Retry::Ladder };
     let settlement = settle(NONE, &Ending::Unreadable(bytes));
     assert_eq!((settlement.state, settlement.counters.failures), (State::Dead, 1));
-    for ending in [Ending::Retired, Ending::MalformedVersion("?".into())] {
+    for ending in [Ending::Expired, Ending::Retired, Ending::MalformedVersion("?".into())] {
         let settlement = settle(NONE, &ending);
         assert_eq!((settlement.state, settlement.counters), (State::Dead, NONE));
     }
@@ -186,6 +186,7 @@ fn every_transition_is_a_legal_edge() {
         Ending::Snoozed(Duration::from_secs(1)),
         Ending::Crashed(Company::Others),
         Ending::Unstarted,
+        Ending::Expired,
         Ending::Retired,
     ];
     for ending in &endings {

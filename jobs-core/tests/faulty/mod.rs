@@ -6,13 +6,13 @@ use std::time::Duration;
 use async_trait::async_trait;
 use jobs_core::store::conformance::{MemorySubject, RawRow, Subject, Tampering};
 use jobs_core::store::{
-    Author, CheckpointSave, Claim, Claimed, Duty, Enqueued, Heartbeat, Held, Inspect, Leaving,
-    NewWorker, Operate, Phase, Promoted, Renewed, Retention, Row, Settled, Standing, Store, Sweep,
-    Swept, Transaction, Transactions, Wake,
+    Advanced, Author, CheckpointSave, Claim, Claimed, Declaration, Duty, Enqueued, Heartbeat, Held,
+    Inspect, Leaving, NewWorker, Operate, Phase, Promoted, Renewed, Retention, Row, ScheduleView,
+    Schedules, Settled, Standing, Step, Store, Sweep, Swept, Tick, Transaction, Transactions, Wake,
 };
 use jobs_core::{
-    Fence, JobId, NewJob, Notes, ProgressNote, QueueName, Route, Settlement, State, StoreError,
-    StoreId, WorkerId,
+    Fence, JobId, NewJob, Notes, ProgressNote, QueueName, Route, ScheduleName, Settlement, State,
+    StoreError, StoreId, WorkerId,
 };
 
 type Result<T> = std::result::Result<T, StoreError>;
@@ -94,6 +94,29 @@ impl Subject for Faulty {
 }
 
 #[async_trait]
+impl Schedules for Faulty {
+    async fn declare(&self, by: Option<WorkerId>, declarations: &[Declaration]) -> Result<()> {
+        self.subject.store().declare(by, declarations).await
+    }
+
+    async fn undeclare(&self, name: &ScheduleName) -> Result<bool> {
+        self.subject.store().undeclare(name).await
+    }
+
+    async fn schedules(&self) -> Result<ScheduleView> {
+        self.subject.store().schedules().await
+    }
+
+    async fn advance(&self, step: &Step) -> Result<Advanced> {
+        self.subject.store().advance(step).await
+    }
+
+    async fn ticks(&self, name: &ScheduleName) -> Result<Vec<Tick>> {
+        self.subject.store().ticks(name).await
+    }
+}
+
+#[async_trait]
 impl Store for Faulty {
     fn id(&self) -> &StoreId {
         self.subject.store().id()
@@ -166,6 +189,14 @@ impl Store for Faulty {
 
     async fn promote(&self, limit: u32) -> Result<Promoted> {
         self.subject.store().promote(limit).await
+    }
+
+    async fn claim_within(&self, claim: Claim<'_>, most: u32) -> Result<Claimed> {
+        self.subject.store().claim_within(claim, most).await
+    }
+
+    async fn expire(&self, limit: u32) -> Result<u32> {
+        self.subject.store().expire(limit).await
     }
 
     async fn refused_routes(&self) -> Result<Vec<Route>> {

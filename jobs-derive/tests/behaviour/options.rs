@@ -3,8 +3,8 @@
 use std::{any::TypeId, time::Duration};
 
 use jobs_core::{
-    Budget, Checkpoint, Job, Line, MinReader, NoCheckpoint, OnStop, Payload, Policy, Version,
-    Versioned,
+    Budget, CatchUp, Checkpoint, Job, Ladder, Line, MinReader, NewJob, NoCheckpoint, OnStop,
+    Payload, Policy, Version, Versioned,
 };
 use serde::{Deserialize, Serialize};
 
@@ -59,4 +59,55 @@ fn what_is_not_said_is_the_default() {
     assert!(Ping::ALIASES.is_empty());
     assert_eq!(Ping::POLICY, Policy::DEFAULT);
     assert_eq!(TypeId::of::<<Ping as Job>::Checkpoint>(), TypeId::of::<NoCheckpoint>());
+}
+
+#[derive(Serialize, Deserialize, Job, Default)]
+#[job(kind = "report.daily", version = "1.0.0", retry = "2s..1h", expires_in = "10m")]
+#[job(unique("list", "type"), schedule = "0 3 * * * Europe/Berlin", catch_up = "all 7")]
+struct Report {
+    list: String,
+    day: u32,
+    #[serde(rename = "t")]
+    r#type: Option<u8>,
+}
+
+#[derive(Serialize, Deserialize, Job, Default)]
+#[job(kind = "pair", version = "1.0.0", retry = "1s, 10s,5m", unique("1"), schedule = "every 15m")]
+struct Pair(u8, String);
+
+#[derive(Serialize, Deserialize, Job)]
+#[job(kind = "fixed", version = "1.0.0", retry = "500ms")]
+struct Fixed;
+
+#[test]
+fn the_waits_between_failures_are_as_written() {
+    let second = Duration::from_secs(1);
+    assert_eq!(Report::retry(), Ladder::exponential(second * 2, second * 3600));
+    assert_eq!(Pair::retry(), Ladder::steps([second, second * 10, second * 300]));
+    assert_eq!(Fixed::retry(), Ladder::fixed(second / 2));
+    assert_eq!(Ping::retry(), Ladder::default());
+    assert_eq!(Report::POLICY, Policy::DEFAULT.expires_in(second * 600));
+}
+
+#[test]
+fn the_chosen_fields_are_the_unique_key() {
+    let report = Report { list: "a\n\"b".to_owned(), day: 3, r#type: None };
+    assert_eq!(report.unique_key().unwrap().unwrap(), r#"["a\n\"b",null]"#);
+    let other = Report { day: 4, ..report };
+    assert_eq!(NewJob::of(&other, 100).unwrap().unique_key.unwrap().as_str(), r#"["a\n\"b",null]"#);
+    assert_eq!(Pair(1, "x".to_owned()).unique_key().unwrap().unwrap(), r#"["x"]"#);
+    assert!(Ping.unique_key().is_none());
+    let long = Report { list: "x".repeat(600), ..Report::default() };
+    let refused = NewJob::of(&long, 1_000).unwrap_err().to_string();
+    assert!(refused.contains("is not a unique key: write 1 to 512 bytes"), "{refused}");
+}
+
+#[test]
+fn a_schedule_enqueues_the_default_payload() {
+    let [schedule] = &Report::schedules()[..] else { panic!("one schedule") };
+    assert_eq!((schedule.name(), schedule.when()), ("report.daily", "0 3 * * * Europe/Berlin"));
+    assert_eq!(schedule.catches_up(), CatchUp::All(7));
+    assert_eq!(schedule.job().unwrap().payload, r#"{"list":"","day":0,"t":null}"#);
+    assert_eq!(Pair::schedules()[0].catches_up(), CatchUp::Latest);
+    assert!(Ping::schedules().is_empty());
 }

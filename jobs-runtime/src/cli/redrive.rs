@@ -52,6 +52,10 @@ pub struct Options {
     /// Forget the checkpoint; otherwise the job resumes from it.
     #[arg(long)]
     forget_checkpoint: bool,
+    /// Give each job a new idempotency key: what it asks of others counts as asked for the first
+    /// time.
+    #[arg(long)]
+    new_key: bool,
     /// How many jobs are brought back in one transaction.
     #[arg(long, default_value_t = 500, value_parser = clap::value_parser!(u16).range(1..=10_000))]
     batch: u16,
@@ -92,6 +96,7 @@ impl Options {
         let redrive = Redrive {
             keeps_counters: self.keep_counters,
             forgets_checkpoint: self.forget_checkpoint,
+            makes_new_key: self.new_key,
             ended_before: Some(ended_before),
         };
         let batches = Batches { redrive, size: self.batch.into(), pause: self.pause() };

@@ -15,6 +15,7 @@ use tokio_util::task::TaskTracker;
 
 use super::dispatch::dispatch;
 use super::lease::Tenure;
+use super::queues::offers;
 use super::routes::Routes;
 use super::settle::Ended;
 use super::shared::Shared;
@@ -142,12 +143,43 @@ impl Intake {
         if plan == Plan::Clear || limit == 0 {
             return Ok(Turn::Clear);
         }
-        let heads = self.routes.heads(now, limit, plan);
-        if heads.is_empty() {
+        let Some(shares) = &shared.settings.shares else {
+            let heads = self.routes.heads(now, limit, plan);
+            let claim = Claim { worker, heads: &heads, limit };
+            return self.take(shared, claim, None, (plan, was_listed)).await;
+        };
+        let free = usize::try_from(limit).unwrap_or(usize::MAX);
+        for offer in offers(shares, &shared.running, shared.settings.concurrency, free) {
+            let mut heads = self.routes.heads(now, offer.limit, plan);
+            heads.retain(|head| head.queue == offer.queue);
+            let claim = Claim { worker, heads: &heads, limit: offer.limit };
+            let most = offer.most_in_fleet;
+            match self.take(shared, claim, most, (plan, was_listed)).await? {
+                Turn::Nothing => {}
+                turn @ (Turn::Took(_) | Turn::Clear) => return Ok(turn),
+            }
+        }
+        Ok(Turn::Nothing)
+    }
+
+    /// One claim by a plan, of jobs of which at most `most` may run in all workers.
+    async fn take<S>(
+        &mut self,
+        shared: &Shared<S>,
+        claim: Claim<'_>,
+        most: Option<u32>,
+        (plan, was_listed): (Plan, bool),
+    ) -> Result<Turn, StoreError> {
+        let Claim { worker, limit, .. } = claim;
+        let now = shared.elapsed();
+        if claim.heads.is_empty() {
             return Ok(Turn::Nothing);
         }
         shared.ledger.claim_sent();
-        let claimed = shared.store().claim(Claim { worker, heads: &heads, limit }).await;
+        let claimed = match most {
+            None => shared.store().claim(claim).await,
+            Some(most) => shared.store().claim_within(claim, most).await,
+        };
         let jobs = match claimed {
             Ok(Claimed::Jobs(jobs)) => jobs,
             Ok(Claimed::WorkerEnded) => {
@@ -189,6 +221,8 @@ impl Intake {
             biased;
             () = shared.intake_closed.cancelled() => {}
             () = shared.ready.notified() => {}
+            // What a queue's share kept from starting may start when something has ended.
+            () = shared.ledger.changed(), if shared.settings.shares.is_some() => {}
             () = tokio::time::sleep(pause) => {}
         }
         self.is_listed = false;
@@ -212,6 +246,7 @@ where
             shared.ledger.ended(job.fence);
             drop(shared.ended.send(Ended::unstarted(&job)));
         } else {
+            shared.running.begin(&job.queue);
             runs.spawn(dispatch(shared.clone(), job, entry));
         }
     }

@@ -18,7 +18,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use jobs_core::{
     ClaimedJob, Clock, DecodeError, Ending, Failure, Fence, Interruption, OldCheckpoint, OnStop,
-    Reader, Refusal, Retry, Stamp, Verdict, chain, judge,
+    QueueName, Reader, Refusal, Retry, Stamp, Verdict, chain, judge,
 };
 use tracing::Instrument;
 
@@ -30,6 +30,7 @@ use crate::context::{Interrupted, Parts};
 use crate::handler::{Cause, JobError, Outcome};
 use crate::registry::{Handled, Next, PrepareError, Prepared, StoredText};
 use crate::run::{Reason, RunInfo, RunSignals};
+use crate::trace::{self, TraceContext};
 
 type HandlerResult = Result<Outcome, JobError>;
 
@@ -39,7 +40,7 @@ where
     S: Clone + Send + Sync + 'static,
 {
     // Also if this is dropped half-way: a slot must not be lost with it.
-    let slot = Slot { shared: &shared, fence: job.fence };
+    let slot = Slot { shared: &shared, fence: job.fence, queue: &job.queue };
     let ending = match judged(&shared, &job) {
         Err(ending) => ending,
         Ok(judged) => run(&shared, &job, &judged, &entry).await,
@@ -56,10 +57,12 @@ where
 struct Slot<'a, S> {
     shared: &'a Shared<S>,
     fence: Fence,
+    queue: &'a QueueName,
 }
 
 impl<S> Drop for Slot<'_, S> {
     fn drop(&mut self) {
+        self.shared.running.end(self.queue);
         self.shared.ledger.ended(self.fence);
     }
 }
@@ -91,6 +94,9 @@ impl Reading {
 }
 
 fn judged<'a, S>(shared: &'a Shared<S>, job: &ClaimedJob) -> Result<Judged<'a, S>, Ending> {
+    if job.is_expired {
+        return Err(Ending::Expired);
+    }
     let stamp = Stamp::parse(&job.version, job.min_reader.as_deref())
         .map_err(|error| Ending::MalformedVersion(error.to_string()))?;
     let payload = match judge(stamp, shared.handlers.reader(&job.kind)) {
@@ -184,10 +190,12 @@ where
         signals: entry.signals.clone(),
         board: shared.board.clone(),
     };
-    let span = tracing::info_span!("job", id = job.fence.job.0, kind = %info.kind(), claim = job.fence.claim.0);
+    let came_with = trace::of(info.headers());
+    let trace = came_with.map(|trace| trace.span(shared.draw()));
+    let span = run_span(&info, job, came_with, trace);
     let handler = Watched {
         // Inside the future, so that a panic of the state's `clone` is caught too.
-        handler: Box::pin(async { wrapped(shared, prepared, parts).await })
+        handler: Box::pin(trace::within(trace, async { wrapped(shared, prepared, parts).await }))
             .instrument(span.clone()),
         clock: shared.jobs.clock().as_ref(),
         signals: &entry.signals,
@@ -203,6 +211,30 @@ where
         OnStop::Undo => undo::undone(shared, job, judged, entry, ending).instrument(span).await,
         _ => ending,
     }
+}
+
+/// The span of a run, in the trace that its job came with.
+fn run_span(
+    info: &RunInfo,
+    job: &ClaimedJob,
+    came_with: Option<TraceContext>,
+    own: Option<TraceContext>,
+) -> tracing::Span {
+    let span = tracing::info_span!(
+        "job",
+        id = job.fence.job.0,
+        kind = %info.kind(),
+        claim = job.fence.claim.0,
+        trace_id = tracing::field::Empty,
+        parent_id = tracing::field::Empty,
+        span_id = tracing::field::Empty,
+    );
+    if let Some((came_with, own)) = came_with.zip(own) {
+        span.record("trace_id", format!("{:032x}", own.trace_id));
+        span.record("parent_id", format!("{:016x}", came_with.parent_id));
+        span.record("span_id", format!("{:016x}", own.parent_id));
+    }
+    span
 }
 
 async fn limit(timeout: Option<Duration>) {
@@ -308,6 +340,7 @@ fn info<S>(job: &ClaimedJob, handled: &Handled<S>, timeout: Option<Duration>) ->
         fence: job.fence,
         of: handled.of.clone(),
         queue: job.queue.clone(),
+        key_number: job.key_number,
         failures: job.counters.failures,
         interruptions: job.counters.interruptions,
         headers: headers.unwrap_or_default(),

@@ -357,7 +357,7 @@ fn told<S>(shared: &Shared<S>, ended: &Ended, answer: Settled) {
             Tally::count(&shared.tally.settled);
             tracing::debug!(job, kind, %state, ?wait, "snoozed");
         }
-        Ending::Retired | Ending::MalformedVersion(_) => {
+        Ending::Expired | Ending::Retired | Ending::MalformedVersion(_) => {
             Tally::count(&shared.tally.settled);
             tracing::warn!(job, kind, %state, ending = ?ended.ending, "dead letter");
         }

@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::lease::{Tenancy, Tenure};
 use super::ledger::Ledger;
+use super::queues::{Running, Share};
 use super::settle::Ended;
 use super::systemd::Notifier;
 use crate::client::Jobs;
@@ -23,6 +24,8 @@ use crate::telemetry::Meters;
 pub(crate) struct Settings {
     pub(crate) name: WorkerName,
     pub(crate) queues: Vec<QueueName>,
+    /// How the slots are shared among the queues; nothing where no queue was given a weight or a limit.
+    pub(crate) shares: Option<Vec<Share>>,
     pub(crate) concurrency: usize,
     pub(crate) lease: Lease,
     pub(crate) poll_interval: Duration,
@@ -37,6 +40,7 @@ pub(crate) struct Shared<S> {
     pub(crate) handlers: Handlers<S>,
     pub(crate) state: S,
     pub(crate) ledger: Ledger,
+    pub(crate) running: Running,
     pub(crate) tenancy: Tenancy,
     /// Claim nothing more.
     pub(crate) intake_closed: CancellationToken,

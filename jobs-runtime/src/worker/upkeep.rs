@@ -94,11 +94,11 @@ async fn sweep<S>(shared: &Shared<S>, grace: Duration) -> Result<(), StoreError>
     }
 }
 
-/// Deletes finished jobs when their retention has passed, and passes on what the store warns of.
+/// Ends what nobody started in time, deletes finished jobs when their retention has passed, and passes on what the store warns of.
 pub(super) async fn prune_loop<S>(shared: Arc<Shared<S>>) {
     loop {
         loop {
-            match shared.store().prune(Retention::default(), BATCH).await {
+            match upkeep_batch(&shared).await {
                 Ok(pruned) if pruned >= BATCH => tokio::task::yield_now().await,
                 Ok(_) => break,
                 Err(error) => {
@@ -118,6 +118,13 @@ pub(super) async fn prune_loop<S>(shared: Arc<Shared<S>>) {
             return;
         }
     }
+}
+
+/// Ends what nobody started in time, and deletes what is old; answers the larger of the two batches.
+async fn upkeep_batch<S>(shared: &Shared<S>) -> Result<u32, StoreError> {
+    let expired = shared.store().expire(BATCH).await?;
+    let pruned = shared.store().prune(Retention::default(), BATCH).await?;
+    Ok(expired.max(pruned))
 }
 
 /// Says what slows the store down from outside.

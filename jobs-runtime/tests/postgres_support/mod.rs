@@ -140,12 +140,16 @@ impl Subject for TestStore {
             let columns: Vec<String> = columns.iter().map(earlier).collect();
             format!("UPDATE {{schema}}.{table} SET {}", columns.join(", "))
         };
-        let job = ["due_at_us", "enqueued_at_us", "claimed_at_us", "finished_at_us"];
+        let job =
+            ["due_at_us", "enqueued_at_us", "claimed_at_us", "finished_at_us", "expires_at_us"];
         let worker = ["started_at_us", "expires_at_us", "ended_at_us"];
         self.sql(&moved("job", &job)).await;
         self.sql(&moved("worker", &worker)).await;
         self.sql(&moved("event", &["at_us"])).await;
         self.sql(&moved("pause", &["paused_at_us"])).await;
+        self.sql(&moved("schedule", &["next_at_us", "last_at_us"])).await;
+        self.sql(&moved("schedule_declaration", &["since_us"])).await;
+        self.sql(&moved("schedule_tick", &["at_us"])).await;
     }
 
     async fn plant(&self, row: &RawRow) -> JobId {

@@ -12,8 +12,8 @@ use jobs_core::store::{
 };
 use jobs_core::{
     Budget, BuildId, ClaimedJob, Due, Ending, JobId, Kind, Ladder, Lease, ManualClock, MinReader,
-    NewJob, Priority, QueueName, Run, SeededRandom, Timestamp, Version, WorkerId, WorkerName,
-    transition,
+    NewJob, OnConflict, Priority, QueueName, Run, SeededRandom, Timestamp, UniqueWhile, Version,
+    WorkerId, WorkerName, transition,
 };
 use jobs_runtime::store::sqlite::{SqliteOptions, SqliteStore, Synchronous};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
@@ -90,6 +90,9 @@ pub(crate) fn job(payload: &str) -> NewJob {
         priority: Priority::default(),
         due: Due::Unchanged,
         unique_key: None,
+        unique_while: UniqueWhile::default(),
+        on_conflict: OnConflict::default(),
+        expires_in: None,
         budget: Budget::default(),
         build: None,
     }

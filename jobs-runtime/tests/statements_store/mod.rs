@@ -6,13 +6,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use jobs_runtime::store::memory::MemoryStore;
 use jobs_runtime::store::{
-    Author, Brief, Cancelled, CheckpointSave, Claim, Claimed, Count, Depth, Duty, Enqueued, Filter,
-    Heartbeat, Inspect, NewWorker, Operate, Paused, Promoted, Redrive, Redriven, Retention, Row,
-    Settled, Standing, Store, Sweep, Swept, Wake, WorkerRecord,
+    Advanced, Author, Brief, Cancelled, CheckpointSave, Claim, Claimed, Count, Declaration, Depth,
+    Duty, Enqueued, Filter, Heartbeat, Inspect, NewWorker, Operate, Paused, Promoted, Redrive,
+    Redriven, Reschedule, Retention, Row, ScheduleView, Schedules, Settled, Standing, Step, Store,
+    Sweep, Swept, Tick, Wake, WorkerRecord,
 };
 use jobs_runtime::{
-    Clock, Event, Fence, JobId, JobRecord, NewJob, ProgressNote, QueueName, Route, Settlement,
-    StoreError, StoreId, WorkerId,
+    Clock, Event, Fence, JobId, JobRecord, NewJob, ProgressNote, QueueName, Route, ScheduleName,
+    Settlement, StoreError, StoreId, WorkerId,
 };
 
 type Result<T> = std::result::Result<T, StoreError>;
@@ -98,18 +99,29 @@ counted! {
     register(worker: &NewWorker) -> WorkerId;
     routes(queues: &[QueueName]) -> Vec<(QueueName, Route)>;
     claim(claim: Claim<'_>) -> Claimed;
+    claim_within(claim: Claim<'_>, most: u32) -> Claimed;
     settle(by: &Author, settlements: &[Settlement]) -> Vec<Settled>;
     checkpoint(saves: &[CheckpointSave]) -> Vec<Standing>;
     note_progress(notes: &[ProgressNote]) -> Vec<bool>;
     check(fences: &[Fence]) -> Vec<Standing>;
     reread(fences: &[Fence]) -> Vec<Row>;
     promote(limit: u32) -> Promoted;
+    expire(limit: u32) -> u32;
     refused_routes() -> Vec<Route>;
     recall(routes: &[Route], limit: u32) -> u32;
     sweep(sweep: &Sweep) -> Swept;
     take_duty(duty: Duty, worker: WorkerId) -> bool;
     give_back_duty(duty: Duty, worker: WorkerId) -> ();
     prune(retention: Retention, limit: u32) -> u32;
+}
+
+counted! {
+    impl Schedules {}
+    declare(by: Option<WorkerId>, declarations: &[Declaration]) -> ();
+    undeclare(name: &ScheduleName) -> bool;
+    schedules() -> ScheduleView;
+    advance(step: &Step) -> Advanced;
+    ticks(name: &ScheduleName) -> Vec<Tick>;
 }
 
 counted! {
@@ -130,6 +142,7 @@ counted! {
     cancel(jobs: &[JobId]) -> Vec<Cancelled>;
     redrive(jobs: &[JobId], redrive: Redrive) -> Vec<Redriven>;
     run_now(jobs: &[JobId]) -> Vec<bool>;
+    reschedule(jobs: &[JobId], change: Reschedule) -> Vec<bool>;
     pause(queue: &QueueName, by: &str, reason: &str) -> ();
     resume(queue: &QueueName) -> ();
 }

@@ -3,7 +3,8 @@
 //!
 //! Set by its environment: `URL` of the store, `LEDGER`, `NAME`, `CONCURRENCY`, `LEASE_MS`,
 //! `GRACE_MS`, `QUEUE`, `BUILD`; `THREADS` of its runtime, 0 for one that runs on the main thread alone;
-//! `SCHEMA` on a server; `CLOCK_AHEAD_MS`, by which its clock is wrong, and `CLOCK_STEP_MS`, by which SIGUSR1 steps it.
+//! `SCHEMA` on a server; `SCHEDULE` by which it enqueues `test.work`, and `SCHEDULE_NAME`;
+//! `CLOCK_AHEAD_MS`, by which its clock is wrong, and `CLOCK_STEP_MS`, by which SIGUSR1 steps it.
 //! `GRACE_MS` gives way to `JOBS_GRACE_PERIOD`.
 
 use std::path::Path;
@@ -12,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jobs_runtime::prelude::*;
-use jobs_runtime::{Clock, SystemClock};
+use jobs_runtime::{Clock, Schedule, SystemClock};
 use rustix::process::{Signal, getpid, kill_process};
 use tests::clock::WrongClock;
 use tests::ledger::{self, Ledger};
@@ -160,15 +161,19 @@ async fn run() -> Outcome {
     };
     let jobs = jobs.open(&std::env::var("URL")?).await?;
     let ledger = Ledger::open(Path::new(&std::env::var("LEDGER")?));
-    let handlers = Registry::new()
+    let mut registry = Registry::new()
         .handle(work)
         .handle(spin)
         .handle(stay)
         .handle(die)
         .handle(frail)
         .handle(once)
-        .handle(late)
-        .build()?;
+        .handle(late);
+    if let Ok(when) = std::env::var("SCHEDULE") {
+        let name = std::env::var("SCHEDULE_NAME").unwrap_or_else(|_| "test.work".to_owned());
+        registry = registry.schedule(Schedule::new(when, &Work { millis: 0 }).named(name));
+    }
+    let handlers = registry.build()?;
     let queue = std::env::var("QUEUE").unwrap_or_else(|_| "default".to_owned());
     let worker = Worker::new(&jobs, handlers, ledger)
         .queue(queue)

@@ -15,6 +15,7 @@ mod clocks;
 mod crashers;
 mod deaths;
 mod deploys;
+mod races;
 mod rolling;
 mod silences;
 mod steps;

@@ -11,10 +11,18 @@ use crate::record::{Counters, EventKind};
 use crate::state::State;
 
 const NOTHING: JobId = JobId(1_000_000_000);
-const KEEP: Redrive =
-    Redrive { keeps_counters: true, forgets_checkpoint: false, ended_before: None };
-const FORGET: Redrive =
-    Redrive { keeps_counters: false, forgets_checkpoint: true, ended_before: None };
+const KEEP: Redrive = Redrive {
+    keeps_counters: true,
+    forgets_checkpoint: false,
+    makes_new_key: false,
+    ended_before: None,
+};
+const FORGET: Redrive = Redrive {
+    keeps_counters: false,
+    forgets_checkpoint: true,
+    makes_new_key: false,
+    ended_before: None,
+};
 
 pub(super) async fn a_cancel_ends_waiting_jobs_and_asks_running_ones(subject: &dyn Subject) {
     let scene = Scene::open(subject).await;

@@ -8,7 +8,7 @@ use super::super::{
     Row, Settled, Standing, Sweep, Swept,
 };
 use super::Subject;
-use crate::envelope::NewJob;
+use crate::envelope::{NewJob, OnConflict, UniqueWhile};
 use crate::id::{ClaimNumber, Fence, JobId, WorkerId};
 use crate::lease::Lease;
 use crate::name::{BuildId, Kind, QueueName, UniqueKey, WorkerName};
@@ -225,6 +225,9 @@ pub(super) fn job(kind: &str) -> NewJob {
         priority: Priority::default(),
         due: Due::In(Duration::ZERO),
         unique_key: None,
+        unique_while: UniqueWhile::default(),
+        on_conflict: OnConflict::default(),
+        expires_in: None,
         budget: Budget::default(),
         build: Some(build()),
     }

@@ -26,6 +26,7 @@ fn endings() -> Vec<Ending> {
             text: "expected unit at line 1".to_owned(),
             retry: Retry::Never,
         }),
+        Ending::Expired,
         Ending::Retired,
         Ending::MalformedVersion("\"?\" is not a version".to_owned()),
         refused(),

@@ -44,6 +44,15 @@ impl Tables {
         )
     }
 
+    pub(super) fn claim_within(&mut self, now: Timestamp, claim: &Claim<'_>, most: u32) -> Claimed {
+        let queue = claim.heads.first().map(|head| &head.queue);
+        let is_of_queue = |job: &&JobRecord| queue.is_some_and(|name| name.as_str() == job.queue);
+        let running = self.in_state(State::Running).filter(is_of_queue).count();
+        let room = size(most).saturating_sub(running);
+        let limit = claim.limit.min(u32::try_from(room).unwrap_or(u32::MAX));
+        self.claim(now, &Claim { limit, ..*claim })
+    }
+
     fn ready(&self, queue: &QueueName) -> impl Iterator<Item = &JobRecord> {
         let queue = queue.as_str();
         self.jobs.values().filter(move |job| job.state == State::Ready && job.queue == queue)
@@ -83,14 +92,19 @@ impl Tables {
         let exhausted: Vec<_> = on_route.filter(|job| job.claim >= LAST).map(fence).collect();
         for fence in exhausted {
             let text = "the claim number is at its maximum and can't grow any more";
-            if let Some(job) = self.jobs.get_mut(&fence.job) {
-                job.state = State::Dead;
-                job.finished_at = Some(now);
-                job.error_class = Some(EXHAUSTED.to_owned());
-                job.error = Some(text.to_owned());
-            }
-            self.record(now, fence, None, event(EventKind::Failed, EXHAUSTED, text.to_owned()));
+            self.end_dead(now, fence.job, EXHAUSTED, text);
         }
+    }
+
+    /// Ends a job that waits, with an event.
+    pub(super) fn end_dead(&mut self, now: Timestamp, id: JobId, class: &str, text: &str) {
+        let Some(job) = self.jobs.get_mut(&id) else { return };
+        job.state = State::Dead;
+        job.finished_at = Some(now);
+        job.error_class = Some(class.to_owned());
+        job.error = Some(text.to_owned());
+        let fence = fence(job);
+        self.record(now, fence, None, event(EventKind::Failed, class, text.to_owned()));
     }
 }
 
@@ -110,6 +124,8 @@ fn claimed(job: &JobRecord, queue: &QueueName) -> ClaimedJob {
         refused: job.refused.clone(),
         enqueued_at: job.enqueued_at,
         due_at: job.due_at,
+        is_expired: job.expires_at.zip(job.claimed_at).is_some_and(|(at, claimed)| at <= claimed),
+        key_number: job.key_number,
     }
 }
 

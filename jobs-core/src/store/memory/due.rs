@@ -1,10 +1,10 @@
 //! Waiting jobs: how they come in and become ready.
 
-use super::super::{Enqueued, Promoted};
+use super::super::{EXPIRED, Enqueued, Promoted};
 use super::claim::size;
 use super::tables::{Tables, due_at, route};
 use crate::clock::Timestamp;
-use crate::envelope::NewJob;
+use crate::envelope::{NewJob, UniqueWhile};
 use crate::id::{ClaimNumber, JobId};
 use crate::record::{Counters, JobRecord};
 use crate::route::Route;
@@ -16,13 +16,69 @@ impl Tables {
     }
 
     fn add(&mut self, now: Timestamp, new: &NewJob) -> Enqueued {
-        let key = new.unique_key.as_ref().map(AsRef::as_ref);
-        if let Some(twin) = self.twin(None, new.kind.as_str(), key) {
+        if let Some(twin) = self.binds(new) {
+            self.renew_twin(now, twin, new);
             return Enqueued::AlreadyThere(twin);
         }
         let id = self.next_job();
         self.jobs.insert(id, record(id, now, new));
         Enqueued::Added(id)
+    }
+
+    /// The job that binds the key of a new one.
+    fn binds(&self, new: &NewJob) -> Option<JobId> {
+        let key = Some(new.unique_key.as_ref()?.as_str());
+        let waits = self.twin(None, new.kind.as_str(), key);
+        waits.or_else(|| {
+            let binds = |job: &&JobRecord| {
+                job.kind == new.kind.as_str()
+                    && job.unique_key.as_deref() == key
+                    && binds_beyond_waiting(job, new.unique_while)
+            };
+            let bound = self.jobs.values().filter(binds);
+            // One that runs goes before one that is only kept.
+            bound.min_by_key(|job| (job.state != State::Running, job.id)).map(|job| job.id)
+        })
+    }
+
+    /// What a new job does to the waiting one that stands for it.
+    fn renew_twin(&mut self, now: Timestamp, twin: JobId, new: &NewJob) {
+        let job = self.jobs.get_mut(&twin).filter(|job| job.state.is_waiting());
+        let Some(job) = job else { return };
+        let fresh = record(twin, now, new);
+        if new.on_conflict.replaces() {
+            *job = JobRecord {
+                version: fresh.version.clone(),
+                min_reader: fresh.min_reader.clone(),
+                payload: fresh.payload.clone(),
+                headers: fresh.headers.clone(),
+                build: fresh.build.clone(),
+                counters: Counters::default(),
+                checkpoint: None,
+                refused: None,
+                progress: None,
+                ..job.clone()
+            };
+        }
+        if new.on_conflict.reschedules() {
+            job.state = fresh.state;
+            job.due_at = fresh.due_at;
+            job.priority = fresh.priority;
+            job.expires_at = fresh.expires_at;
+        }
+    }
+
+    pub(super) fn expire(&mut self, now: Timestamp, limit: u32) -> u32 {
+        let is_over = |job: &&JobRecord| job.expires_at.is_some_and(|at| at <= now);
+        let waiting = self.jobs.values().filter(|job| job.state.is_waiting());
+        let over = waiting.filter(is_over).map(|job| (job.expires_at, job.id));
+        let mut over: Vec<_> = over.collect();
+        over.sort_unstable();
+        over.truncate(size(limit));
+        for (_, id) in &over {
+            self.end_dead(now, *id, EXPIRED, "no run was started in time");
+        }
+        u32::try_from(over.len()).unwrap_or(u32::MAX)
     }
 
     pub(super) fn promote(&mut self, now: Timestamp, limit: u32) -> Promoted {
@@ -75,6 +131,17 @@ impl Tables {
     }
 }
 
+/// Whether a job that does not wait binds its key for a new one that asks for so much.
+fn binds_beyond_waiting(job: &JobRecord, new: UniqueWhile) -> bool {
+    match (job.unique_while, new) {
+        (UniqueWhile::Waiting, _) | (_, UniqueWhile::Waiting) => false,
+        (UniqueWhile::Kept, UniqueWhile::Kept) => true,
+        (UniqueWhile::Running | UniqueWhile::Kept, UniqueWhile::Running | UniqueWhile::Kept) => {
+            job.state == State::Running
+        }
+    }
+}
+
 fn record(id: JobId, now: Timestamp, new: &NewJob) -> JobRecord {
     let due_at = due_at(new.due, now, now);
     JobRecord {
@@ -101,6 +168,9 @@ fn record(id: JobId, now: Timestamp, new: &NewJob) -> JobRecord {
         due_at,
         claimed_at: None,
         finished_at: None,
+        unique_while: UniqueWhile::from_name(new.stored_scope()),
+        expires_at: new.expires_in.map(|wait| due_at.after(wait)),
+        key_number: 0,
         progress: None,
         result: None,
     }

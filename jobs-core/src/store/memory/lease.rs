@@ -156,6 +156,9 @@ impl Tables {
         let old: Vec<_> = old.map(|worker| worker.record.id).filter(|id| is_idle(*id)).collect();
         for id in old {
             self.workers.remove(&id);
+            for schedule in self.schedules.values_mut() {
+                schedule.declared.remove(&Some(id));
+            }
         }
     }
 

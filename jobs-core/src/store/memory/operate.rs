@@ -5,16 +5,18 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use super::super::{
-    CANCELLED, Cancelled, Operate, Paused, REDRIVEN, Redrive, Redriven, Result, Retention,
+    CANCELLED, Cancelled, Operate, Paused, REDRIVEN, Redrive, Redriven, Reschedule, Result,
+    Retention,
 };
 use super::MemoryStore;
 use super::claim::size;
-use super::tables::{Tables, event, fence};
+use super::tables::{Tables, due_at, event, fence};
 use crate::clock::Timestamp;
 use crate::id::JobId;
 use crate::name::QueueName;
 use crate::record::{Counters, EventKind, JobRecord};
 use crate::state::State;
+use crate::transition::Due;
 
 #[async_trait]
 impl Operate for MemoryStore {
@@ -37,6 +39,13 @@ impl Operate for MemoryStore {
             jobs.iter().map(|id| tables.run_now(at.now, *id)).collect()
         };
         Ok(self.waking(run_now).await)
+    }
+
+    async fn reschedule(&self, jobs: &[JobId], change: Reschedule) -> Result<Vec<bool>> {
+        let reschedule = |tables: &mut Tables, at: super::Moment| {
+            jobs.iter().map(|id| tables.reschedule(at.now, *id, change)).collect()
+        };
+        Ok(self.waking(reschedule).await)
     }
 
     async fn pause(&self, queue: &QueueName, by: &str, reason: &str) -> Result<()> {
@@ -85,7 +94,10 @@ impl Tables {
         if redrive.ended_before.is_some_and(|before| job.finished_at >= Some(before)) {
             return Redriven::EndedLater;
         }
-        if let Some(twin) = self.twin(Some(id), &job.kind, job.unique_key.as_deref()) {
+        if let Some(twin) = self
+            .twin(Some(id), &job.kind, job.unique_key.as_deref())
+            .or_else(|| self.running_twin(job))
+        {
             return Redriven::TwinWaits(twin);
         }
         let fence = fence(job);
@@ -103,6 +115,17 @@ impl Tables {
             self.make_ready(id, now);
         }
         is_scheduled
+    }
+
+    fn reschedule(&mut self, now: Timestamp, id: JobId, change: Reschedule) -> bool {
+        let job = self.jobs.get_mut(&id).filter(|job| job.state.is_waiting());
+        let Some(job) = job else { return false };
+        job.priority = change.priority.unwrap_or(job.priority);
+        if let Some(due) = change.due.filter(|due| *due != Due::Unchanged) {
+            job.due_at = due_at(due, job.due_at, now);
+            job.state = if job.due_at <= now { State::Ready } else { State::Scheduled };
+        }
+        true
     }
 
     fn pause(&mut self, now: Timestamp, queue: &QueueName, by: &str, reason: &str) {
@@ -136,6 +159,8 @@ fn bring_back(job: &mut JobRecord, now: Timestamp, redrive: Redrive) {
     job.state = State::Ready;
     job.due_at = now;
     job.finished_at = None;
+    job.expires_at = None;
+    job.key_number = job.key_number.saturating_add(u32::from(redrive.makes_new_key));
     if !redrive.keeps_counters {
         job.counters = Counters::default();
     }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::super::conformance::{RawRow, Tampering};
 use super::MemoryStore;
 use crate::clock::{Timestamp, micros};
+use crate::envelope::UniqueWhile;
 use crate::id::{ClaimNumber, JobId};
 use crate::record::{Budget, COUNTER_MAX, Counters, JobRecord, Priority};
 use crate::state::State;
@@ -37,6 +38,9 @@ impl MemoryStore {
                 due_at: at.now,
                 claimed_at: None,
                 finished_at: None,
+                unique_while: UniqueWhile::default(),
+                expires_at: None,
+                key_number: 0,
                 progress: None,
                 result: None,
             };
@@ -57,6 +61,7 @@ impl MemoryStore {
                 back(&mut job.due_at);
                 job.claimed_at.iter_mut().for_each(back);
                 job.finished_at.iter_mut().for_each(back);
+                job.expires_at.iter_mut().for_each(back);
             }
             for worker in tables.workers.values_mut() {
                 worker.renewed = worker.renewed.saturating_sub(span);
@@ -65,6 +70,12 @@ impl MemoryStore {
                 worker.record.ended_at.iter_mut().for_each(back);
             }
             tables.events.values_mut().flatten().for_each(|event| back(&mut event.at));
+            for schedule in tables.schedules.values_mut() {
+                schedule.next_at.iter_mut().for_each(back);
+                schedule.last_at.iter_mut().for_each(back);
+                schedule.declared.values_mut().for_each(|(since, _)| back(since));
+                schedule.ticks.iter_mut().for_each(|tick| back(&mut tick.at));
+            }
             tables.paused.values_mut().for_each(|paused| back(&mut paused.at));
         })
         .await;

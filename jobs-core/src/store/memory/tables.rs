@@ -4,9 +4,12 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use super::super::{Author, Duty, Paused, WorkerRecord};
+use super::schedule::Schedule;
 use crate::clock::Timestamp;
+use crate::envelope::UniqueWhile;
 use crate::id::{ClaimNumber, Fence, JobId, WorkerId};
 use crate::lease::Lease;
+use crate::name::ScheduleName;
 use crate::record::{Event, EventKind, JobRecord, MAX_EVENTS, NewEvent, Place};
 use crate::route::Route;
 use crate::state::State;
@@ -23,6 +26,7 @@ pub(super) struct Tables {
     pub(super) abandoned: BTreeSet<Fence>,
     pub(super) events: BTreeMap<JobId, VecDeque<Event>>,
     pub(super) paused: BTreeMap<String, Paused>,
+    pub(super) schedules: BTreeMap<ScheduleName, Schedule>,
     /// Who has a duty, or had it last.
     pub(super) duties: BTreeMap<Duty, WorkerId>,
     last_job: i64,
@@ -66,6 +70,20 @@ impl Tables {
                 && job.unique_key.as_deref() == Some(key)
         };
         self.jobs.values().find(is_twin).map(|job| job.id)
+    }
+
+    /// The running job that keeps a job, which binds its key while it runs, from coming back.
+    pub(super) fn running_twin(&self, of: &JobRecord) -> Option<JobId> {
+        let binds = |job: &JobRecord| job.unique_while != UniqueWhile::Waiting;
+        let is_twin = |job: &&JobRecord| {
+            job.state == State::Running
+                && job.id != of.id
+                && job.kind == of.kind
+                && job.unique_key.is_some()
+                && job.unique_key == of.unique_key
+                && binds(job)
+        };
+        self.jobs.values().find(is_twin).filter(|_| binds(of)).map(|job| job.id)
     }
 
     /// Whether claims may be made under a worker's lease.

@@ -40,6 +40,40 @@ impl PostgresStore {
         } else {
             self.claim_rows(&claim).await?
         };
+        self.claimed(claim, rows).await
+    }
+
+    pub(super) async fn claim_limited(&self, claim: Claim<'_>, most: u32) -> Attempt<Claimed> {
+        let Some(head) = claim.heads.first() else {
+            return self.claim_jobs(claim).await;
+        };
+        let mut races = Races::default();
+        let rows = loop {
+            match self.limited_rows(&claim, head.queue.as_str(), most).await {
+                Err(trouble) if races.again(&trouble, self.random()).await => {}
+                done => break done?,
+            }
+        };
+        self.claimed(claim, rows).await
+    }
+
+    async fn limited_rows(&self, claim: &Claim<'_>, queue: &str, most: u32) -> Attempt<Vec<PgRow>> {
+        let mut lane = self.lanes().begin(Wait::Patient).await?;
+        lane.fetch(self.statements().queue_turn().bind(queue.to_owned())).await?;
+        let count = self.statements().running_in().bind(queue.to_owned()).bind(i64::from(most));
+        let counted = lane.fetch(count).await?;
+        let running: i64 = counted.first().map_or(Ok(0), |row| Columns::of(row).next())?;
+        let room = u32::try_from(i64::from(most).saturating_sub(running)).unwrap_or(0);
+        let rows = match claim.limit.min(room) {
+            0 => Vec::new(),
+            limit => lane.fetch(self.claim_statement(&Claim { limit, ..*claim })).await?,
+        };
+        lane.commit().await?;
+        Ok(rows)
+    }
+
+    /// What a claim gave, from its rows.
+    async fn claimed(&self, claim: Claim<'_>, rows: Vec<PgRow>) -> Attempt<Claimed> {
         let mut jobs = Vec::with_capacity(rows.len());
         let mut resumed = Vec::new();
         let mut has_exhausted = false;

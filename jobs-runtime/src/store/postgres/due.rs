@@ -2,13 +2,15 @@
 
 use std::time::Duration;
 
-use jobs_core::store::{Promoted, Retention, WORKERS_KEPT};
-use jobs_core::{Route, micros};
+use jobs_core::store::{EXPIRED, Promoted, Retention, WORKERS_KEPT};
+use jobs_core::{EventKind, NewEvent, Route, micros};
 use sqlx::postgres::PgRow;
 
 use super::PostgresStore;
 use super::error::Attempt;
+use super::lane::Wait;
 use super::row::Columns;
+use super::settle::{Line, record_events};
 
 impl PostgresStore {
     pub(super) async fn promote_due(&self, limit: u32) -> Attempt<Promoted> {
@@ -39,6 +41,26 @@ impl PostgresStore {
         Ok(recalled)
     }
 
+    pub(super) async fn expire_waiting(&self, limit: u32) -> Attempt<u32> {
+        let text = "no run was started in time";
+        let statement = self.statements().expire().bind(i64::from(limit)).bind(EXPIRED).bind(text);
+        let mut lane = self.lanes().begin(Wait::Brief).await?;
+        let mut lines = Vec::new();
+        for row in &lane.fetch(statement).await? {
+            let mut columns = Columns::of(row);
+            let (fence, number) = (columns.fence()?, columns.next()?);
+            let (class, text) = (EXPIRED.to_owned(), text.to_owned());
+            lines.push(Line {
+                fence,
+                number,
+                event: NewEvent { kind: EventKind::Failed, class, text },
+            });
+        }
+        record_events(&mut lane, self.statements(), None, &lines).await?;
+        lane.commit().await?;
+        Ok(u32::try_from(lines.len()).unwrap_or(u32::MAX))
+    }
+
     pub(super) async fn prune_finished(&self, kept: Retention, limit: u32) -> Attempt<u32> {
         let statement = self
             .statements()
@@ -51,7 +73,12 @@ impl PostgresStore {
         if pruned < limit {
             // Nothing old is left: time for the rest of the housekeeping.
             let workers = self.statements().prune_workers().bind(micros(WORKERS_KEPT));
-            self.lanes().one(workers).await?;
+            let workers = self.lanes().one(workers).await?;
+            let workers = workers.iter().map(|row| Columns::of(row).next());
+            let workers = workers.collect::<Attempt<Vec<i64>>>()?;
+            if !workers.is_empty() {
+                self.lanes().one(self.statements().prune_declarations().bind(workers)).await?;
+            }
             self.lanes().one(self.statements().forget_cancel_requests()).await?;
             self.lanes().one(self.statements().forget_abandoned()).await?;
         }

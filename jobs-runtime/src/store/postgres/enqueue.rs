@@ -3,7 +3,7 @@
 //! "Already there" is answered only for a waiting row that this transaction has locked: the insert
 //! itself locks it, so it can't be claimed or vanish before the answer is read.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use jobs_core::store::Enqueued;
 use jobs_core::{Due, JobId, NewJob, StoreErrorKind, micros};
@@ -26,7 +26,7 @@ impl PostgresStore {
     pub(super) async fn enqueue_all(&self, jobs: &[NewJob]) -> Attempt<Vec<Enqueued>> {
         let chunks = chunks(jobs);
         if let [chunk] = chunks[..]
-            && !has_keys(chunk)
+            && !has_rarities(chunk)
         {
             let channel = self.bell().carried();
             let rows = self.lanes().one(insert(self.statements(), chunk, channel)).await?;
@@ -59,6 +59,7 @@ impl PostgresStore {
         Ok(answers)
     }
 
+    /// In a transaction of the caller, which may be one of ours.
     pub(super) async fn enqueue_within(
         &self,
         connection: &mut PgConnection,
@@ -79,21 +80,51 @@ async fn chunk_within(
     jobs: &[NewJob],
     channel: Option<&str>,
 ) -> Attempt<Vec<Enqueued>> {
+    if !has_scoped_twins(jobs) {
+        return store_within(connection, store, jobs, channel).await;
+    }
+    let mut answers = Vec::with_capacity(jobs.len());
+    for job in jobs {
+        let job = std::slice::from_ref(job);
+        answers.extend(store_within(connection, store, job, channel).await?);
+    }
+    Ok(answers)
+}
+
+/// Whether jobs of one key are among these of which any binds it beyond the wait: then what the first
+/// does decides for the others, and they are stored one after another.
+fn has_scoped_twins(jobs: &[NewJob]) -> bool {
+    let mut seen = HashSet::new();
+    jobs.iter().any(|job| job.stored_scope().is_some())
+        && jobs.iter().filter_map(key).any(|key| !seen.insert(key))
+}
+
+async fn store_within(
+    connection: &mut PgConnection,
+    store: &PostgresStore,
+    jobs: &[NewJob],
+    channel: Option<&str>,
+) -> Attempt<Vec<Enqueued>> {
     let statements = store.statements();
-    if !has_keys(jobs) {
+    if !has_rarities(jobs) {
         let statement = store.prepared(insert(statements, jobs, channel));
         return added(jobs.len(), &statement.fetch_all(connection).await?);
     }
-    let (firsts, twins_within) = firsts(jobs);
+    let (mut firsts, twins_within) = firsts(jobs);
+    let scoped = scoped_twins(connection, store, jobs, &firsts).await?;
+    firsts.retain(|nth| !scoped.contains_key(nth));
     let new: Vec<&NewJob> = firsts.iter().map(|nth| &jobs[*nth]).collect();
-    let statement =
-        store.prepared(bound(statements.enqueue_unique(), &new.iter().copied(), channel));
+    let statement = bound(statements.enqueue_unique(), &new.iter().copied(), channel);
+    let statement = statement
+        .bind(new.iter().map(|job| job.stored_scope()).collect::<Vec<_>>())
+        .bind(new.iter().map(|job| job.expires_in.map(micros)).collect::<Vec<_>>());
+    let statement = store.prepared(statement);
     let rows = statement.fetch_all(&mut *connection).await?;
     let mut stored = stored(&new, &rows)?;
     let missing: Vec<usize> = (0..new.len()).filter(|nth| stored[*nth].is_none()).collect();
     if !missing.is_empty() {
         let keys: Vec<Key<'_>> = missing.iter().filter_map(|nth| key(new[*nth])).collect();
-        let twins = store.prepared(twins(statements, &keys)).fetch_all(connection).await?;
+        let twins = store.prepared(twins(statements, &keys)).fetch_all(&mut *connection).await?;
         for row in &twins {
             let mut columns = Columns::of(row);
             let nth = missing[element(columns.next()?, missing.len())?];
@@ -104,10 +135,102 @@ async fn chunk_within(
     for (nth, answer) in firsts.iter().zip(stored) {
         answers[*nth] = answer;
     }
+    for (nth, twin) in scoped {
+        answers[nth] = Some(Enqueued::AlreadyThere(twin));
+    }
     for (nth, first) in twins_within {
         answers[nth] = answers[first].map(|answer| Enqueued::AlreadyThere(answer.id()));
     }
-    answers.into_iter().map(|answer| answer.ok_or_else(unanswered)).collect()
+    let answers = answers.into_iter().map(|answer| answer.ok_or_else(unanswered));
+    let answers = answers.collect::<Attempt<Vec<Enqueued>>>()?;
+    for (job, answer) in jobs.iter().zip(&answers) {
+        if let Enqueued::AlreadyThere(id) = answer {
+            renew(connection, store, *id, job).await?;
+        }
+    }
+    Ok(answers)
+}
+
+/// The jobs that bind the keys of these beyond the wait, by the place in the slice. The keys are locked
+/// first: a row that does not wait is not locked by an insert that meets it.
+async fn scoped_twins(
+    connection: &mut PgConnection,
+    store: &PostgresStore,
+    jobs: &[NewJob],
+    firsts: &[usize],
+) -> Attempt<HashMap<usize, JobId>> {
+    let scoped = firsts.iter().filter_map(|nth| {
+        let (kind, key) = key(&jobs[*nth])?;
+        Some((key, kind, jobs[*nth].unique_while.as_str()?, *nth))
+    });
+    let mut scoped: Vec<_> = scoped.collect();
+    if scoped.is_empty() {
+        return Ok(HashMap::new());
+    }
+    scoped.sort_unstable();
+    let statements = store.statements();
+    let kinds: Vec<&str> = scoped.iter().map(|(_, kind, ..)| *kind).collect();
+    let keys: Vec<&str> = scoped.iter().map(|(key, ..)| *key).collect();
+    let lock = statements.enqueue_lock().bind(kinds.clone()).bind(keys.clone());
+    store.prepared(lock).fetch_all(&mut *connection).await?;
+    let find = statements.enqueue_scoped().bind(kinds).bind(keys);
+    let find = find.bind(scoped.iter().map(|(_, _, scope, _)| *scope).collect::<Vec<_>>());
+    let rows = store.prepared(find).fetch_all(connection).await?;
+    let twin = |row| {
+        let mut columns = Columns::of(row);
+        let element = element(columns.next()?, scoped.len())?;
+        Ok((scoped[element].3, columns.id()?))
+    };
+    rows.iter().map(twin).collect()
+}
+
+/// Gives a waiting job, which is locked, what the new one that it stands for brings.
+async fn renew(
+    connection: &mut PgConnection,
+    store: &PostgresStore,
+    id: JobId,
+    new: &NewJob,
+) -> Attempt<()> {
+    let (replaces, reschedules) = (new.on_conflict.replaces(), new.on_conflict.reschedules());
+    if !replaces && !reschedules {
+        return Ok(());
+    }
+    let statement = store
+        .statements()
+        .enqueue_renew()
+        .bind(id.0)
+        .bind(replaces)
+        .bind(new.version.to_string())
+        .bind(new.min_reader.to_string())
+        .bind(new.payload.clone())
+        .bind(new.headers.clone())
+        .bind(new.build.as_ref().map(|build| build.as_str().to_owned()))
+        .bind(reschedules)
+        .bind(due_in(new))
+        .bind(due_at(new))
+        .bind(new.priority.value())
+        .bind(new.expires_in.map(micros));
+    let renewed = store.prepared(statement).fetch_all(&mut *connection).await?;
+    if !renewed.is_empty() && replaces {
+        let forget = store.statements().forget_checkpoints().bind(vec![id.0]);
+        store.prepared(forget).fetch_all(connection).await?;
+    }
+    Ok(())
+}
+
+fn due_in(job: &NewJob) -> Option<i64> {
+    match job.due {
+        Due::Unchanged => Some(0),
+        Due::In(wait) => Some(micros(wait)),
+        Due::At(_) => None,
+    }
+}
+
+fn due_at(job: &NewJob) -> Option<i64> {
+    match job.due {
+        Due::Unchanged | Due::In(_) => None,
+        Due::At(instant) => Some(instant.as_micros()),
+    }
 }
 
 /// Slices of bounded length and size, in order.
@@ -129,8 +252,9 @@ fn chunks(jobs: &[NewJob]) -> Vec<&[NewJob]> {
     chunks
 }
 
-fn has_keys(jobs: &[NewJob]) -> bool {
-    jobs.iter().any(|job| job.unique_key.is_some())
+/// Whether any job has what most have not: a unique key or an expiry.
+fn has_rarities(jobs: &[NewJob]) -> bool {
+    jobs.iter().any(|job| job.unique_key.is_some() || job.expires_in.is_some())
 }
 
 fn key(job: &NewJob) -> Option<Key<'_>> {
@@ -163,15 +287,6 @@ fn bound<'a>(
     ) -> Vec<T> {
         jobs.clone().map(of).collect()
     }
-    let due_in = |job: &NewJob| match job.due {
-        Due::Unchanged => Some(0),
-        Due::In(wait) => Some(micros(wait)),
-        Due::At(_) => None,
-    };
-    let due_at = |job: &NewJob| match job.due {
-        Due::Unchanged | Due::In(_) => None,
-        Due::At(instant) => Some(instant.as_micros()),
-    };
     statement
         .bind(each(jobs, |job| job.queue.as_str()))
         .bind(each(jobs, |job| job.kind.as_str()))

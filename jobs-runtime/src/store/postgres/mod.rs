@@ -25,6 +25,7 @@ mod migrate;
 mod operate;
 mod options;
 mod row;
+mod schedule;
 mod settle;
 mod sql;
 mod transaction;
@@ -252,6 +253,11 @@ impl Store for PostgresStore {
         self.claim_jobs(claim).await.map_err(|trouble| trouble.during("claim jobs"))
     }
 
+    async fn claim_within(&self, claim: Claim<'_>, most: u32) -> Result<Claimed, StoreError> {
+        let claimed = self.claim_limited(claim, most).await;
+        claimed.map_err(|trouble| trouble.during("claim jobs"))
+    }
+
     async fn settle(
         &self,
         by: &Author,
@@ -281,6 +287,10 @@ impl Store for PostgresStore {
 
     async fn promote(&self, limit: u32) -> Result<Promoted, StoreError> {
         self.promote_due(limit).await.map_err(|trouble| trouble.during("promote jobs"))
+    }
+
+    async fn expire(&self, limit: u32) -> Result<u32, StoreError> {
+        self.expire_waiting(limit).await.map_err(|trouble| trouble.during("end expired jobs"))
     }
 
     async fn refused_routes(&self) -> Result<Vec<Route>, StoreError> {

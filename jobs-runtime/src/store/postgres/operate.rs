@@ -4,10 +4,10 @@
 use std::collections::{HashMap, HashSet};
 
 use async_trait::async_trait;
-use jobs_core::store::{CANCELLED, Cancelled, Operate, REDRIVEN, Redrive, Redriven};
+use jobs_core::store::{CANCELLED, Cancelled, Operate, REDRIVEN, Redrive, Redriven, Reschedule};
 use jobs_core::{
-    ClaimNumber, EventKind, Fence, JobId, NewEvent, QueueName, State, StoreError, Timestamp,
-    storable,
+    ClaimNumber, Due, EventKind, Fence, JobId, NewEvent, Priority, QueueName, State, StoreError,
+    Timestamp, micros, storable,
 };
 
 use super::PostgresStore;
@@ -48,6 +48,15 @@ impl Operate for PostgresStore {
     async fn run_now(&self, jobs: &[JobId]) -> Result<Vec<bool>, StoreError> {
         let run = self.try_run_now(jobs).await;
         run.map_err(|trouble| trouble.during("make jobs ready"))
+    }
+
+    async fn reschedule(
+        &self,
+        jobs: &[JobId],
+        change: Reschedule,
+    ) -> Result<Vec<bool>, StoreError> {
+        let changed = self.try_reschedule(jobs, change).await;
+        changed.map_err(|trouble| trouble.during("reschedule jobs"))
     }
 
     async fn pause(&self, queue: &QueueName, by: &str, reason: &str) -> Result<(), StoreError> {
@@ -191,7 +200,8 @@ impl PostgresStore {
             .redrive()
             .bind(ready.clone())
             .bind(redrive.keeps_counters)
-            .bind(redrive.forgets_checkpoint);
+            .bind(redrive.forgets_checkpoint)
+            .bind(redrive.makes_new_key);
         lane.fetch(write).await?;
         if redrive.forgets_checkpoint {
             lane.fetch(self.statements().forget_checkpoints().bind(ready)).await?;
@@ -200,6 +210,28 @@ impl PostgresStore {
         lane.commit().await?;
         self.ring_if(!lines.is_empty());
         Ok(answers)
+    }
+
+    async fn try_reschedule(&self, jobs: &[JobId], change: Reschedule) -> Attempt<Vec<bool>> {
+        let (due_in, due_at) = match change.due {
+            None | Some(Due::Unchanged) => (None, None),
+            Some(Due::In(wait)) => (Some(micros(wait)), None),
+            Some(Due::At(instant)) => (None, Some(instant.as_micros())),
+        };
+        let statement = self
+            .statements()
+            .reschedule()
+            .bind(in_order(jobs))
+            .bind(change.priority.map(Priority::value))
+            .bind(due_in)
+            .bind(due_at);
+        let mut lane = self.lanes().begin(Wait::Patient).await?;
+        let rows = lane.fetch(statement).await?;
+        lane.commit().await?;
+        let ids = rows.iter().map(|row| Columns::of(row).id());
+        let changed = ids.collect::<Attempt<HashSet<JobId>>>()?;
+        self.ring_if(!changed.is_empty());
+        Ok(jobs.iter().map(|id| changed.contains(id)).collect())
     }
 
     async fn try_run_now(&self, jobs: &[JobId]) -> Attempt<Vec<bool>> {

@@ -6,7 +6,7 @@ use jobs_core::store::{Drained, Phase, WorkerRecord};
 use jobs_core::{
     Budget, COUNTER_MAX, ClaimNumber, ClaimedJob, Counters, Event, EventKind, Fence, JobId,
     JobRecord, Place, Priority, QueueName, RefusedBy, Run, State, StoreErrorKind, StoredCheckpoint,
-    Timestamp, WorkerId,
+    Timestamp, UniqueWhile, WorkerId,
 };
 use sqlx::postgres::{PgRow, Postgres};
 use sqlx::{Decode, Row as _};
@@ -82,11 +82,11 @@ impl<'r> Columns<'r> {
         }))
     }
 
-    fn at(&mut self) -> Attempt<Timestamp> {
+    pub(super) fn at(&mut self) -> Attempt<Timestamp> {
         self.next().map(Timestamp::from_micros)
     }
 
-    fn at_if(&mut self) -> Attempt<Option<Timestamp>> {
+    pub(super) fn at_if(&mut self) -> Attempt<Option<Timestamp>> {
         Ok(self.next::<Option<i64>>()?.map(Timestamp::from_micros))
     }
 }
@@ -120,6 +120,8 @@ pub(super) fn taken(row: &PgRow) -> Attempt<Taken> {
         budget: Budget { max_failures: 20, max_interruptions: None },
         checkpoint: None,
         refused: None,
+        is_expired: false,
+        key_number: 0,
     };
     let has_checkpoint = columns.next::<i64>()? > 0;
     if let Some(text) = columns.next::<Option<&str>>()? {
@@ -129,9 +131,10 @@ pub(super) fn taken(row: &PgRow) -> Attempt<Taken> {
     Ok(Taken { job, has_checkpoint, has_exhausted: columns.next()? })
 }
 
-/// The column of a claim for what a fresh job has not: counters, budget, refusal.
+/// The column of a claim for what a fresh job has not: counters, budget, refusal, whether it is
+/// expired, and the number of its idempotency key.
 #[derive(serde::Deserialize)]
-struct Past(i32, i32, i32, i32, i32, i32, Option<i32>, Option<String>, Option<String>);
+struct Past(i32, i32, i32, i32, i32, i32, Option<i32>, Option<String>, Option<String>, bool, i32);
 
 impl Past {
     fn put_into(self, job: &mut ClaimedJob) {
@@ -148,6 +151,7 @@ impl Past {
             max_interruptions: interrupted.map(counted),
         };
         let build = self.8.unwrap_or_default();
+        (job.is_expired, job.key_number) = (self.9, counted(self.10));
         job.refused = self.7.map(|reason| RefusedBy { reason, build });
     }
 }
@@ -196,6 +200,9 @@ pub(super) fn job(row: &PgRow) -> Attempt<JobRecord> {
         due_at: columns.at()?,
         claimed_at: columns.at_if()?,
         finished_at: columns.at_if()?,
+        unique_while: UniqueWhile::from_name(columns.next()?),
+        expires_at: columns.at_if()?,
+        key_number: columns.counter()?,
         progress: columns.next()?,
         result: columns.next()?,
     })

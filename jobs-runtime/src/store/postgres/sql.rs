@@ -64,11 +64,7 @@ statements! {
         routes, same_store, settle_done, settle_read, standing, take_duty, worker_open,
     }
     fresh {
-        abandon, briefs, cancel_waiting, close, counts, depth_routes, depth_running, depth_states,
-        events, exhausted, forget_abandoned, forget_cancel_requests, forget_checkpoints,
-        give_back_duty, held_runs, held_snapshot, job, jobs, leave, lost_runs, newest, operate_read,
-        pause, paused, prune, prune_workers, recall, reclaim, redrive, refused_routes, register,
-        report, request_cancel, resume, run_now, settle, states, states_settled, take_back, workers,
+        abandon, advance, briefs, cancel_waiting, close, counts, declare, depth_routes, depth_running, depth_states, enqueue_lock, enqueue_renew, enqueue_scoped, events, exhausted, expire, forget_abandoned, forget_cancel_requests, forget_checkpoints, forget_ticks, give_back_duty, held_runs, held_snapshot, job, jobs, leave, lost_runs, newest, operate_read, pause, paused, prune, prune_declarations, prune_workers, queue_turn, recall, reclaim, redrive, refused_routes, register, report, request_cancel, reschedule, resume, run_now, running_in, schedule_add, schedules, settle, states, states_settled, take_back, tick, ticked, ticks, undeclare, workers,
     }
 }
 

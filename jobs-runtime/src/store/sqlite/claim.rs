@@ -25,12 +25,30 @@ pub(super) struct Take {
     worker: WorkerId,
     heads: Vec<Head>,
     limit: usize,
+    /// At most so many of the heads' one queue run in all workers.
+    most: Option<u32>,
 }
 
 impl Take {
     pub(super) fn new(claim: Claim<'_>) -> Self {
         let limit = usize::try_from(claim.limit).unwrap_or(usize::MAX);
-        Self { worker: claim.worker, heads: claim.heads.to_vec(), limit }
+        Self { worker: claim.worker, heads: claim.heads.to_vec(), limit, most: None }
+    }
+
+    /// The same claim, of a queue of which at most so many jobs run in all workers.
+    pub(super) fn within(self, most: u32) -> Self {
+        Self { most: Some(most), ..self }
+    }
+
+    /// How many jobs may be taken.
+    async fn room(&self, tx: &mut SqliteConnection) -> Result<usize> {
+        let Some((most, head)) = self.most.zip(self.heads.first()) else {
+            return Ok(self.limit);
+        };
+        let running = sqlx::query_scalar(sql::RUNNING_IN).bind(head.queue.as_str()).bind(most);
+        let running: i64 = running.fetch_one(tx).await.during(DOING)?;
+        let room = i64::from(most).saturating_sub(running);
+        Ok(self.limit.min(usize::try_from(room).unwrap_or_default()))
     }
 
     /// What is left of the heads once these jobs are taken.
@@ -52,14 +70,15 @@ impl Write for Take {
     type Answer = Claimed;
 
     async fn run(&mut self, tx: &mut SqliteConnection, now: Timestamp) -> Result<Claimed> {
-        let mut jobs = take(tx, now, self.worker, &self.heads, self.limit).await?;
+        let limit = self.room(tx).await?;
+        let mut jobs = take(tx, now, self.worker, &self.heads, limit).await?;
         if jobs.is_empty() && !is_open(tx, self.worker).await? {
             return Ok(Claimed::WorkerEnded);
         }
         // A job that can't be claimed may have stood before others.
-        while jobs.len() < self.limit && end_exhausted(tx, now, &self.heads).await? {
+        while jobs.len() < limit && end_exhausted(tx, now, &self.heads).await? {
             let heads = self.left(&jobs);
-            jobs.extend(take(tx, now, self.worker, &heads, self.limit - jobs.len()).await?);
+            jobs.extend(take(tx, now, self.worker, &heads, limit - jobs.len()).await?);
         }
         jobs.sort_unstable_by_key(|job| job.place);
         read_checkpoints(tx, &mut jobs).await?;
@@ -140,6 +159,8 @@ fn job(row: &SqliteRow, queues: &HashMap<&str, &QueueName>) -> Result<ClaimedJob
         counters: Counters::default(),
         budget: Budget::default(),
         refused: None,
+        is_expired: false,
+        key_number: 0,
     };
     job.place = priority.place(job.due_at, fence.job);
     if let Some(past) = columns.text_or_null()? {
@@ -148,15 +169,20 @@ fn job(row: &SqliteRow, queues: &HashMap<&str, &QueueName>) -> Result<ClaimedJob
     Ok(job)
 }
 
-/// What a fresh job has not, as the statement puts it: counters, budget, refusal, and how many
-/// checkpoints were saved.
-type Past =
-    ((i64, i64, i64, i64, i64), (i64, Option<i64>), Option<(Option<String>, Option<String>)>, i64);
+/// What a fresh job has not, as the statement puts it: counters, budget, refusal, how many checkpoints
+/// were saved, and whether it is expired and the number of its idempotency key.
+type Past = (
+    (i64, i64, i64, i64, i64),
+    (i64, Option<i64>),
+    Option<(Option<String>, Option<String>)>,
+    i64,
+    (i64, i64),
+);
 
 /// Adds what a fresh job has not. The statement made the text, so it is read, or a part of it was no
 /// UTF-8: then the job goes on with a fresh one's counters rather than stopping the others.
 fn remember(job: &mut ClaimedJob, past: &str) {
-    let Ok((counters, (most, most_interruptions), refused, checkpoints)) =
+    let Ok((counters, (most, most_interruptions), refused, checkpoints, (is_expired, key_number))) =
         serde_json::from_str::<Past>(past)
     else {
         return;
@@ -172,6 +198,8 @@ fn remember(job: &mut ClaimedJob, past: &str) {
     job.budget = budget(most, most_interruptions);
     let refused = refused.and_then(|(why, who)| Some((why?, who.unwrap_or_default())));
     job.refused = refused.map(|(reason, build)| RefusedBy { reason, build });
+    job.is_expired = is_expired != 0;
+    job.key_number = count(key_number);
     // Its number alone, until the checkpoint is read.
     job.checkpoint = (checkpoints > 0).then(|| StoredCheckpoint {
         version: String::new(),

@@ -1,11 +1,13 @@
-//! Scheduled jobs: how they become ready.
+//! Waiting jobs: how they become ready, or end because nobody started them in time.
 
 use async_trait::async_trait;
-use jobs_core::store::Promoted;
-use jobs_core::{Route, Timestamp};
+use jobs_core::store::{EXPIRED, Promoted};
+use jobs_core::{EventKind, NewEvent, Route, Timestamp};
 use sqlx::{Executor, Sqlite, SqliteConnection};
 
 use super::error::{During, Result};
+use super::event::{self, Line};
+use super::row::Columns;
 use super::writer::Write;
 use super::{json, sql};
 
@@ -68,5 +70,36 @@ impl Write for Recall {
 
     fn wakes(&self, recalled: &u32) -> bool {
         *recalled > 0
+    }
+}
+
+/// Waiting jobs to be ended that no run may start of any more.
+pub(super) struct Expire {
+    pub(super) limit: u32,
+}
+
+#[async_trait]
+impl Write for Expire {
+    type Answer = u32;
+
+    async fn run(&mut self, tx: &mut SqliteConnection, now: Timestamp) -> Result<u32> {
+        const DOING: &str = "ending expired jobs";
+        const TEXT: &str = "no run was started in time";
+        let expire = sqlx::query(sql::EXPIRE).bind(now.as_micros()).bind(self.limit);
+        let rows = expire.bind(EXPIRED).bind(TEXT).fetch_all(&mut *tx).await.during(DOING)?;
+        let line = |row| {
+            let mut columns = Columns::new(row);
+            let fence = columns.fence()?;
+            let (class, text) = (EXPIRED.to_owned(), TEXT.to_owned());
+            let event = NewEvent { kind: EventKind::Failed, class, text };
+            Ok(Line { fence, number: columns.number()?, event })
+        };
+        let lines: Vec<Line> = rows.iter().map(line).collect::<Result<_, _>>().during(DOING)?;
+        event::record(tx, now, None, &lines).await?;
+        Ok(u32::try_from(lines.len()).unwrap_or(u32::MAX))
+    }
+
+    fn wakes(&self, _: &u32) -> bool {
+        false
     }
 }

@@ -1,11 +1,12 @@
 //! Storing new jobs.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use async_trait::async_trait;
 use jobs_core::store::Enqueued;
 use jobs_core::{BuildId, Due, JobId, NewJob, State, StoreError, StoreErrorKind, Timestamp};
 use sqlx::SqliteConnection;
+use sqlx::sqlite::SqliteRow;
 
 use super::error::{During, Result, not_written};
 use super::row::Columns;
@@ -48,17 +49,14 @@ impl Write for Enqueue {
     type Answer = Vec<Enqueued>;
 
     async fn run(&mut self, tx: &mut SqliteConnection, now: Timestamp) -> Result<Vec<Enqueued>> {
-        let twins = twins(tx, &self.jobs).await?;
-        let mut fresh = self.jobs.iter().zip(&twins).filter(|(_, twin)| matches!(twin, Twin::None));
-        let mut added = Vec::new();
-        loop {
-            let chunk = chunk(fresh.by_ref().map(|(job, _)| job));
-            if chunk.is_empty() {
-                break;
-            }
-            added.extend(insert(tx, now, &chunk).await?);
+        if !has_scoped_twins(&self.jobs) {
+            return store(tx, now, &self.jobs).await;
         }
-        Ok(answers(&twins, &added))
+        let mut answers = Vec::with_capacity(self.jobs.len());
+        for job in &self.jobs {
+            answers.extend(store(tx, now, std::slice::from_ref(job)).await?);
+        }
+        Ok(answers)
     }
 
     fn wakes(&self, _: &Vec<Enqueued>) -> bool {
@@ -68,6 +66,39 @@ impl Write for Enqueue {
     fn is_one_statement(&self) -> bool {
         matches!(&self.jobs[..], [job] if job.unique_key.is_none())
     }
+}
+
+/// Whether jobs of one key are among these of which any binds it beyond the wait: then what the first
+/// does decides for the others, and they are stored one after another.
+fn has_scoped_twins(jobs: &[NewJob]) -> bool {
+    let mut seen = HashSet::new();
+    let mut keys =
+        jobs.iter().filter_map(|job| Some((job.kind.as_str(), job.unique_key.as_ref()?)));
+    jobs.iter().any(|job| job.stored_scope().is_some()) && keys.any(|key| !seen.insert(key))
+}
+
+async fn store(
+    tx: &mut SqliteConnection,
+    now: Timestamp,
+    jobs: &[NewJob],
+) -> Result<Vec<Enqueued>> {
+    let twins = twins(tx, jobs).await?;
+    let mut fresh = jobs.iter().zip(&twins).filter(|(_, twin)| matches!(twin, Twin::None));
+    let mut added = Vec::new();
+    loop {
+        let chunk = chunk(fresh.by_ref().map(|(job, _)| job));
+        if chunk.is_empty() {
+            break;
+        }
+        added.extend(insert(tx, now, &chunk).await?);
+    }
+    let answers = answers(&twins, &added);
+    for (job, answer) in jobs.iter().zip(&answers) {
+        if let Enqueued::AlreadyThere(id) = answer {
+            renew(tx, now, *id, job).await?;
+        }
+    }
+    Ok(answers)
 }
 
 /// What stands for a new job.
@@ -95,6 +126,11 @@ async fn twins(tx: &mut SqliteConnection, jobs: &[NewJob]) -> Result<Vec<Twin>> 
         }
     }
     for chunk in keyed.chunks(CHUNK_ROWS) {
+        let scoped = |(element, _): &&(usize, _)| jobs[*element].unique_while.as_str().is_some();
+        let scoped: Vec<_> = chunk.iter().filter(scoped).copied().collect();
+        for (at, twin) in scoped_twins(tx, jobs, &scoped).await? {
+            twins[scoped[at].0] = Twin::Stored(twin);
+        }
         let keys: Vec<_> = chunk.iter().map(|(_, key)| *key).collect();
         let rows = sqlx::query(sql::ENQUEUE_TWINS).bind(json::rows(&keys)).fetch_all(&mut *tx);
         for row in rows.await.during("enqueueing jobs")? {
@@ -105,6 +141,58 @@ async fn twins(tx: &mut SqliteConnection, jobs: &[NewJob]) -> Result<Vec<Twin>> 
         }
     }
     Ok(twins)
+}
+
+/// The jobs that bind the keys of these although they don't wait, with the place in the slice.
+async fn scoped_twins(
+    tx: &mut SqliteConnection,
+    jobs: &[NewJob],
+    scoped: &[(usize, (&str, &str))],
+) -> Result<Vec<(usize, JobId)>> {
+    const DOING: &str = "enqueueing jobs";
+    if scoped.is_empty() {
+        return Ok(Vec::new());
+    }
+    let keys = scoped
+        .iter()
+        .map(|(element, (kind, key))| (*kind, *key, jobs[*element].unique_while.as_str()));
+    let keys = json::rows(&keys.collect::<Vec<_>>());
+    let rows = sqlx::query(sql::ENQUEUE_SCOPED).bind(keys).fetch_all(tx).await.during(DOING)?;
+    let twin = |row: &SqliteRow| {
+        let mut columns = Columns::new(row);
+        let at = usize::try_from(columns.number()?).unwrap_or_default();
+        Ok((at, JobId(columns.number()?)))
+    };
+    rows.iter().map(twin).collect::<Result<_, _>>().during(DOING)
+}
+
+/// Gives a waiting job what the new one that it stands for brings.
+async fn renew(tx: &mut SqliteConnection, now: Timestamp, id: JobId, new: &NewJob) -> Result<()> {
+    const DOING: &str = "enqueueing jobs";
+    let (replaces, reschedules) = (new.on_conflict.replaces(), new.on_conflict.reschedules());
+    if !replaces && !reschedules {
+        return Ok(());
+    }
+    let (due_at, state) = due(new, now);
+    let renewed = sqlx::query(sql::ENQUEUE_RENEW)
+        .bind(id.0)
+        .bind(replaces)
+        .bind(new.version.to_string())
+        .bind(new.min_reader.to_string())
+        .bind(new.payload.as_str())
+        .bind(new.headers.as_deref())
+        .bind(new.build.as_ref().map(BuildId::as_str))
+        .bind(reschedules)
+        .bind(state.as_str())
+        .bind(due_at.as_micros())
+        .bind(new.priority.value())
+        .bind(expires_at(new, due_at))
+        .execute(&mut *tx);
+    if renewed.await.during(DOING)?.rows_affected() > 0 && replaces {
+        let forget = sqlx::query(sql::PRUNE_CHECKPOINTS).bind(json::rows(&[id.0]));
+        forget.execute(tx).await.during(DOING)?;
+    }
+    Ok(())
 }
 
 /// Takes jobs until a statement is full.
@@ -161,14 +249,15 @@ async fn insert(
     Ok(last - count + 1..=last)
 }
 
-/// Whether two jobs have no key and differ in nothing but their payload.
+/// Whether two jobs have no key and no expiry, and differ in nothing but their payload.
 fn is_alike(first: &NewJob, other: &NewJob) -> bool {
     let NewJob { queue, kind, version, min_reader, payload: _, headers, .. } = other;
-    let NewJob { priority, due, unique_key, budget, build, .. } = other;
+    let NewJob { priority, due, unique_key, budget, build, expires_in, .. } = other;
     (kind, version, min_reader) == (&first.kind, &first.version, &first.min_reader)
         && (queue, priority, due) == (&first.queue, &first.priority, &first.due)
         && (budget, build, headers) == (&first.budget, &first.build, &first.headers)
         && unique_key.is_none()
+        && expires_in.is_none()
 }
 
 type NewRow<'a> = (
@@ -185,15 +274,12 @@ type NewRow<'a> = (
     u32,
     Option<u32>,
     Option<&'a str>,
+    Option<&'static str>,
+    Option<i64>,
 );
 
 fn row(job: &NewJob, now: Timestamp) -> NewRow<'_> {
-    let due_at = match job.due {
-        Due::Unchanged => now,
-        Due::In(wait) => now.after(wait),
-        Due::At(instant) => instant,
-    };
-    let state = if due_at <= now { State::Ready } else { State::Scheduled };
+    let (due_at, state) = due(job, now);
     (
         job.queue.as_str(),
         job.kind.as_str(),
@@ -208,7 +294,23 @@ fn row(job: &NewJob, now: Timestamp) -> NewRow<'_> {
         job.budget.max_failures,
         job.budget.max_interruptions,
         job.build.as_ref().map(AsRef::as_ref),
+        job.stored_scope(),
+        expires_at(job, due_at),
     )
+}
+
+/// When a new job is due, and whether that is now.
+fn due(job: &NewJob, now: Timestamp) -> (Timestamp, State) {
+    let due_at = match job.due {
+        Due::Unchanged => now,
+        Due::In(wait) => now.after(wait),
+        Due::At(instant) => instant,
+    };
+    (due_at, if due_at <= now { State::Ready } else { State::Scheduled })
+}
+
+fn expires_at(job: &NewJob, due_at: Timestamp) -> Option<i64> {
+    job.expires_in.map(|wait| due_at.after(wait).as_micros())
 }
 
 fn answers(twins: &[Twin], added: &[i64]) -> Vec<Enqueued> {

@@ -36,6 +36,7 @@ mod note;
 mod operate;
 mod options;
 mod row;
+mod schedule;
 mod settle;
 mod sql;
 mod transaction;
@@ -66,7 +67,7 @@ use self::alive::LockFiles;
 use self::checkpoint::{Reread, Save, standings};
 use self::claim::Take;
 use self::connect::Connect;
-use self::due::{Promote, Recall, next_due};
+use self::due::{Expire, Promote, Recall, next_due};
 use self::enqueue::Enqueue;
 use self::error::{During, Result};
 use self::file::Location;
@@ -257,6 +258,10 @@ impl Store for SqliteStore {
         self.writer().write(Take::new(claim)).await
     }
 
+    async fn claim_within(&self, claim: Claim<'_>, most: u32) -> Result<Claimed> {
+        self.writer().write(Take::new(claim).within(most)).await
+    }
+
     async fn settle(&self, by: &Author, settlements: &[Settlement]) -> Result<Vec<Settled>> {
         self.writer().write(Settle::new(by, settlements)).await
     }
@@ -287,6 +292,10 @@ impl Store for SqliteStore {
             }
             Some(_) => self.writer().write(Promote { limit }).await,
         }
+    }
+
+    async fn expire(&self, limit: u32) -> Result<u32> {
+        self.writer().write(Expire { limit }).await
     }
 
     async fn refused_routes(&self) -> Result<Vec<Route>> {

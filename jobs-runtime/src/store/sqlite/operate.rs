@@ -1,14 +1,15 @@
 //! What people and tools change, and retention.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use jobs_core::store::{
-    CANCELLED, Cancelled, Operate, REDRIVEN, Redrive, Redriven, Retention, WORKERS_KEPT,
+    CANCELLED, Cancelled, Operate, REDRIVEN, Redrive, Redriven, Reschedule, Retention, WORKERS_KEPT,
 };
 use jobs_core::{
-    ClaimNumber, EventKind, Fence, JobId, NewEvent, QueueName, State, Timestamp, micros,
+    ClaimNumber, Due, EventKind, Fence, JobId, NewEvent, Priority, QueueName, State, Timestamp,
+    micros,
 };
 use sqlx::SqliteConnection;
 use sqlx::sqlite::SqliteRow;
@@ -32,6 +33,10 @@ impl Operate for SqliteStore {
 
     async fn run_now(&self, jobs: &[JobId]) -> Result<Vec<bool>> {
         self.writer().write(RunNow { jobs: jobs.to_vec() }).await
+    }
+
+    async fn reschedule(&self, jobs: &[JobId], change: Reschedule) -> Result<Vec<bool>> {
+        self.writer().write(ChangeWait { jobs: jobs.to_vec(), change }).await
     }
 
     async fn pause(&self, queue: &QueueName, by: &str, reason: &str) -> Result<()> {
@@ -218,7 +223,7 @@ impl BringBack {
             return Ok(());
         }
         let redrive = sqlx::query(sql::REDRIVE).bind(json::rows(ids)).bind(now.as_micros());
-        let redrive = redrive.bind(self.redrive.keeps_counters);
+        let redrive = redrive.bind(self.redrive.keeps_counters).bind(self.redrive.makes_new_key);
         redrive.execute(&mut *tx).await.during(DOING)?;
         if self.redrive.forgets_checkpoint {
             over(tx, sql::FORGET_CHECKPOINTS, ids, now, DOING).await?;
@@ -244,6 +249,38 @@ impl Write for RunNow {
             query.fetch_all(tx).await.during(DOING)?.into_iter().map(|id: i64| (id, ())).collect();
         // Of two equal elements the second finds it ready.
         Ok(ids.iter().map(|id| found.remove(id).is_some()).collect())
+    }
+
+    fn wakes(&self, _: &Vec<bool>) -> bool {
+        true
+    }
+}
+
+struct ChangeWait {
+    jobs: Vec<JobId>,
+    change: Reschedule,
+}
+
+#[async_trait]
+impl Write for ChangeWait {
+    type Answer = Vec<bool>;
+
+    async fn run(&mut self, tx: &mut SqliteConnection, now: Timestamp) -> Result<Vec<bool>> {
+        const DOING: &str = "rescheduling jobs";
+        let ids: Vec<_> = self.jobs.iter().map(|id| id.0).collect();
+        let due_at = match self.change.due {
+            None | Some(Due::Unchanged) => None,
+            Some(Due::In(wait)) => Some(now.after(wait)),
+            Some(Due::At(instant)) => Some(instant),
+        };
+        let query = sqlx::query_scalar(sql::RESCHEDULE)
+            .bind(json::rows(&ids))
+            .bind(self.change.priority.map(Priority::value))
+            .bind(due_at.map(Timestamp::as_micros))
+            .bind(now.as_micros());
+        let changed: Vec<i64> = query.fetch_all(tx).await.during(DOING)?;
+        let changed: HashSet<i64> = changed.into_iter().collect();
+        Ok(ids.iter().map(|id| changed.contains(id)).collect())
     }
 
     fn wakes(&self, _: &Vec<bool>) -> bool {
@@ -315,8 +352,9 @@ impl Write for Prune {
         over(tx, sql::FORGET_CANCEL_REQUESTS, &ids, now, DOING).await?;
         over(tx, sql::FORGET_ABANDONED, &ids, now, DOING).await?;
         if u32::try_from(ids.len()).is_ok_and(|pruned| pruned < self.limit) {
-            let forget = sqlx::query(sql::PRUNE_WORKERS).bind(before(WORKERS_KEPT));
-            forget.execute(tx).await.during(DOING)?;
+            let forget = sqlx::query_scalar(sql::PRUNE_WORKERS).bind(before(WORKERS_KEPT));
+            let workers: Vec<i64> = forget.fetch_all(&mut *tx).await.during(DOING)?;
+            over(tx, sql::PRUNE_DECLARATIONS, &workers, now, DOING).await?;
         }
         Ok(u32::try_from(ids.len()).unwrap_or(u32::MAX))
     }

@@ -3,7 +3,7 @@
 
 use jobs_core::{
     Budget, COUNTER_MAX, ClaimNumber, Counters, Event, EventKind, Fence, JobId, JobRecord,
-    Priority, RefusedBy, State, StoredCheckpoint, Timestamp, WorkerId,
+    Priority, RefusedBy, State, StoredCheckpoint, Timestamp, UniqueWhile, WorkerId,
 };
 use sqlx::Row;
 use sqlx::sqlite::SqliteRow;
@@ -140,6 +140,9 @@ impl<'a> Columns<'a> {
             due_at: self.instant()?,
             claimed_at: self.instant_or_null()?,
             finished_at: self.instant_or_null()?,
+            unique_while: UniqueWhile::from_name(self.text_or_null()?.as_deref()),
+            expires_at: self.instant_or_null()?,
+            key_number: self.count()?,
             progress: self.text_or_null()?,
             result: self.text_or_null()?,
             checkpoint: self.checkpoint()?,

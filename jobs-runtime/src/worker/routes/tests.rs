@@ -24,6 +24,8 @@ fn job(id: i64, kind: &str) -> ClaimedJob {
         checkpoint: None,
         refused: None,
         enqueued_at: Timestamp::from_micros(0),
+        is_expired: false,
+        key_number: 0,
         due_at: Timestamp::from_micros(0),
     }
 }

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use super::super::super::{CheckpointSave, Redrive, Renewed, Row, Settled, Standing};
+use super::super::super::{CheckpointSave, Redrive, Renewed, Reschedule, Row, Settled, Standing};
 use super::super::scene::{ALL, NO_JITTER, job, queue};
 use super::driver::{Driver, Worker};
 use super::step::{Answer, End, From, Inner, Order, Step, Taking};
-use crate::envelope::NewJob;
+use crate::envelope::{NewJob, OnConflict, UniqueWhile};
 use crate::id::{Fence, WorkerId};
 use crate::name::{QueueName, UniqueKey};
 use crate::outcome::{Ending, Failure, Interruption, Retry};
@@ -22,6 +22,16 @@ const KEYS: [&str; 2] = ["k", "l"];
 /// Waits that end shortly before a step of time.
 const WAITS: [Duration; 4] =
     [Duration::ZERO, Duration::from_secs(4), Duration::from_secs(9), Duration::from_secs(14)];
+/// An expiry that ends well between two steps of time, whatever wait comes before it.
+const EXPIRY: Duration = Duration::from_secs(9);
+const CONFLICTS: [OnConflict; 4] = [
+    OnConflict::Keep,
+    OnConflict::Replace,
+    OnConflict::Reschedule,
+    OnConflict::ReplaceAndReschedule,
+];
+const SCOPES: [UniqueWhile; 4] =
+    [UniqueWhile::Waiting, UniqueWhile::Waiting, UniqueWhile::Running, UniqueWhile::Kept];
 const STEP: Duration = Duration::from_secs(5);
 
 impl Driver<'_> {
@@ -51,7 +61,8 @@ impl Driver<'_> {
             90..92 => self.recall().await,
             92..95 => self.write_in_vain().await,
             95..97 => self.audit().await,
-            97 => drop(self.both(Step::Prune).await),
+            97 if self.one_in(2) => drop(self.both(Step::Prune).await),
+            97 => drop(self.both(Step::Expire).await),
             98 => self.unhold().await,
             99.. => self.look_at_former_runs().await,
         }
@@ -78,6 +89,9 @@ impl Driver<'_> {
             priority: Priority::clamped(if self.one_in(5) { 7 } else { 0 }),
             due: Due::In(self.pick(&WAITS).filter(|_| self.one_in(3)).unwrap_or_default()),
             unique_key: key.and_then(|key| UniqueKey::new(key).ok()),
+            unique_while: self.pick(&SCOPES).unwrap_or_default(),
+            on_conflict: self.pick(&CONFLICTS).unwrap_or_default(),
+            expires_in: self.one_in(6).then_some(EXPIRY),
             budget: Budget { max_failures, max_interruptions },
             ..job(kind)
         }
@@ -88,7 +102,17 @@ impl Driver<'_> {
     }
 
     fn new_jobs(&self) -> Vec<NewJob> {
-        (0..=self.below(3)).map(|_| self.new_job()).collect()
+        let mut jobs: Vec<_> = (0..=self.below(3)).map(|_| self.new_job()).collect();
+        if jobs.len() > 1 {
+            // Which of a call's jobs comes first where one is rescheduled is a matter of microseconds.
+            let kept = |job: &NewJob| {
+                if job.on_conflict.replaces() { OnConflict::Replace } else { OnConflict::Keep }
+            };
+            for job in &mut jobs {
+                job.on_conflict = kept(job);
+            }
+        }
+        jobs
     }
 
     async fn enqueue(&mut self) {
@@ -322,6 +346,7 @@ impl Driver<'_> {
             keeps_counters: self.one_in(2),
             forgets_checkpoint: self.one_in(3),
             ended_before: None,
+            makes_new_key: self.one_in(3),
         };
         match self.below(2) {
             0 => self.both(Step::Cancel(jobs)).await,
@@ -331,7 +356,13 @@ impl Driver<'_> {
 
     async fn run_now(&mut self) {
         let jobs = self.some_jobs();
-        self.both(Step::RunNow(jobs)).await;
+        if self.one_in(2) {
+            self.both(Step::RunNow(jobs)).await;
+            return;
+        }
+        let due = self.pick(&WAITS).filter(|_| self.one_in(2)).map(Due::In);
+        let priority = self.one_in(2).then(|| Priority::clamped(3));
+        self.both(Step::Reschedule(jobs, Reschedule { due, priority })).await;
     }
 
     async fn pause_or_resume(&mut self) {

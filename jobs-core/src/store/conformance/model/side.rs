@@ -139,6 +139,7 @@ impl<'a> Side<'a> {
                 Answer::Refused(routes)
             }
             Step::Recall(routes) => Answer::Count(store.recall(routes, ALL).await.unwrap()),
+            Step::Expire => Answer::Count(store.expire(ALL).await.unwrap()),
             Step::Prune => Answer::Count(store.prune(RETENTION, ALL).await.unwrap()),
             Step::Advance(span) => {
                 subject.advance(*span).await;
@@ -148,6 +149,7 @@ impl<'a> Side<'a> {
             Step::Cancel(_)
             | Step::Redrive(..)
             | Step::RunNow(_)
+            | Step::Reschedule(..)
             | Step::Pause(_)
             | Step::Resume(_)
             | Step::Unhold(_) => self.operate(step).await,
@@ -207,6 +209,10 @@ impl<'a> Side<'a> {
                 Answer::Redriven(
                     redriven.into_iter().map(|one| self.shared_redriven(one)).collect(),
                 )
+            }
+            Step::Reschedule(jobs, change) => {
+                let changed = operate.reschedule(&self.own_jobs(jobs), *change).await;
+                Answer::RunNow(changed.unwrap())
             }
             Step::RunNow(jobs) => {
                 Answer::RunNow(operate.run_now(&self.own_jobs(jobs)).await.unwrap())

@@ -1,7 +1,7 @@
 //! All that a store says of itself, without instants and in shared numbers.
 
 use super::super::super::{
-    CANCELLED, Count, EXHAUSTED, Filter, Paused, REDRIVEN, SUPERSEDED, WorkerRecord,
+    CANCELLED, Count, EXHAUSTED, EXPIRED, Filter, Paused, REDRIVEN, SUPERSEDED, WorkerRecord,
 };
 use super::super::scene::ALL;
 use super::side::{NEVER, Side};
@@ -47,6 +47,7 @@ impl Side<'_> {
             due_at: NEVER,
             claimed_at: record.claimed_at.map(|_| NEVER),
             finished_at: record.finished_at.map(|_| NEVER),
+            expires_at: record.expires_at.map(|_| NEVER),
             ..record
         }
     }
@@ -70,5 +71,5 @@ impl Side<'_> {
 
 /// Classes whose texts are for people and differ from store to store.
 fn is_worded_by_the_store(class: &str) -> bool {
-    [CANCELLED, SUPERSEDED, REDRIVEN, EXHAUSTED].contains(&class)
+    [CANCELLED, SUPERSEDED, REDRIVEN, EXHAUSTED, EXPIRED].contains(&class)
 }

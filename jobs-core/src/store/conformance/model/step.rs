@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::super::super::{
-    Cancelled, CheckpointSave, Enqueued, Held, Redrive, Redriven, Renewed, Row, Settled, Standing,
-    Swept,
+    Cancelled, CheckpointSave, Enqueued, Held, Redrive, Redriven, Renewed, Reschedule, Row,
+    Settled, Standing, Swept,
 };
 use crate::envelope::NewJob;
 use crate::id::{Fence, JobId, WorkerId};
@@ -34,9 +34,11 @@ pub(super) enum Step {
     Sweep(WorkerId),
     Close(WorkerId),
     Prune,
+    Expire,
     Cancel(Vec<JobId>),
     Redrive(Vec<JobId>, Redrive),
     RunNow(Vec<JobId>),
+    Reschedule(Vec<JobId>, Reschedule),
     Pause(QueueName),
     Resume(QueueName),
     Unhold(JobId),

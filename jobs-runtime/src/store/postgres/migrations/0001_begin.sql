@@ -68,6 +68,12 @@ CREATE TABLE {schema}.job (
     refused_build TEXT,
     error_class TEXT,
     error_text TEXT,
+    -- For how long the key binds beyond the wait: `running` or `kept`.
+    unique_while TEXT,
+    -- No run starts after it.
+    expires_at_us BIGINT,
+    -- How often a person gave the job a new idempotency key.
+    key_number INTEGER,
     progress TEXT,
     -- JSON, but as text: kept exactly, and never looked into.
     result TEXT
@@ -91,6 +97,12 @@ CREATE INDEX job_finished ON {schema}.job (state, finished_at_us, id)
     WHERE finished_at_us IS NOT NULL;
 CREATE UNIQUE INDEX job_unique ON {schema}.job (kind, unique_key)
     WHERE unique_key IS NOT NULL AND state IN ('scheduled', 'ready');
+CREATE UNIQUE INDEX job_unique_running ON {schema}.job (kind, unique_key)
+    WHERE unique_while IS NOT NULL AND state IN ('scheduled', 'ready', 'running');
+CREATE UNIQUE INDEX job_unique_kept ON {schema}.job (kind, unique_key)
+    WHERE unique_while = 'kept';
+CREATE INDEX job_expires ON {schema}.job (expires_at_us, id)
+    WHERE expires_at_us IS NOT NULL AND state IN ('scheduled', 'ready');
 CREATE INDEX job_exhausted ON {schema}.job (queue, route)
     WHERE state = 'ready' AND claim_number = 9223372036854775807;
 
@@ -168,6 +180,32 @@ CREATE TABLE {schema}.pause (
     paused_by TEXT NOT NULL,
     reason TEXT NOT NULL,
     paused_at_us BIGINT NOT NULL
+);
+
+-- When what is enqueued by the clock. `text` is what is declared and counts; a schedule without a
+-- `next_at_us` does not tick.
+CREATE TABLE {schema}.schedule (
+    name VARCHAR(255) COLLATE "C" PRIMARY KEY,
+    next_at_us BIGINT,
+    last_at_us BIGINT,
+    text TEXT
+);
+
+-- What each worker declares of a schedule, and a person as worker 0.
+CREATE TABLE {schema}.schedule_declaration (
+    schedule VARCHAR(255) COLLATE "C" NOT NULL,
+    worker_id BIGINT NOT NULL,
+    since_us BIGINT NOT NULL,
+    text TEXT NOT NULL,
+    PRIMARY KEY (schedule, worker_id)
+);
+
+-- The latest ticks of a schedule. The key is what keeps one from coming twice.
+CREATE TABLE {schema}.schedule_tick (
+    schedule VARCHAR(255) COLLATE "C" NOT NULL,
+    at_us BIGINT NOT NULL,
+    job_id BIGINT NOT NULL,
+    PRIMARY KEY (schedule, at_us)
 );
 
 INSERT INTO {schema}.meta (store_id, schema_version, min_reader)

@@ -31,10 +31,12 @@ RETURNING
     CASE
         WHEN (failures | interruptions | crashes | refusals | snoozes) = 0
             AND max_failures = 20 AND max_interruptions IS NULL AND refused_reason IS NULL
+            AND expires_at_us IS NULL AND key_number IS NULL
         THEN NULL
         ELSE json_build_array(
             failures, interruptions, crashes, refusals, snoozes, max_failures, max_interruptions,
-            refused_reason, refused_build
+            refused_reason, refused_build, coalesce(expires_at_us <= claimed_at_us, false),
+            coalesce(key_number, 0)
         )
     END AS past,
     EXISTS (

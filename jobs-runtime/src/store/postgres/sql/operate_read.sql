@@ -1,15 +1,26 @@
--- Locks jobs in order of id and reads what decides what a person may do to them, and a waiting twin
--- other than the job itself.
+-- Locks jobs in order of id and reads what decides what a person may do to them, and a twin
+-- other than the job itself: one that waits, or one that runs and binds their key meanwhile.
 -- $1 array of job ids, in order.
 SELECT
     job.id, job.state, job.claim_number, job.events, job.kind, job.unique_key,
     job.finished_at_us,
-    (
-        SELECT twin.id FROM {schema}.job AS twin
-        WHERE twin.kind = job.kind AND twin.unique_key = job.unique_key
-            AND twin.unique_key IS NOT NULL AND twin.state IN ('scheduled', 'ready')
-            AND twin.id <> job.id
-        LIMIT 1
+    coalesce(
+        (
+            SELECT twin.id FROM {schema}.job AS twin
+            WHERE twin.kind = job.kind AND twin.unique_key = job.unique_key
+                AND twin.unique_key IS NOT NULL AND twin.state IN ('scheduled', 'ready')
+                AND twin.id <> job.id
+            LIMIT 1
+        ),
+        (
+            SELECT twin.id FROM {schema}.job AS twin
+            WHERE job.unique_while IS NOT NULL
+                AND twin.kind = job.kind AND twin.unique_key = job.unique_key
+                AND twin.unique_while IS NOT NULL
+                AND twin.state IN ('scheduled', 'ready', 'running') AND twin.state = 'running'
+                AND twin.id <> job.id
+            LIMIT 1
+        )
     ) AS twin
 FROM unnest($1::bigint[]) AS wanted (id)
 CROSS JOIN LATERAL (

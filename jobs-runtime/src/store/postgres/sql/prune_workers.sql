@@ -1,4 +1,4 @@
--- Deletes workers that ended long ago and hold neither a run nor a duty.
+-- Deletes workers that ended long ago and hold neither a run nor a duty; answers which.
 -- $1 how long ago, in microseconds.
 DELETE FROM {schema}.worker
 WHERE ended_at_us < (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint) - $1::bigint
@@ -6,3 +6,4 @@ WHERE ended_at_us < (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::b
         SELECT FROM {schema}.job WHERE job.state = 'running' AND job.worker_id = worker.id
     )
     AND NOT EXISTS (SELECT FROM {schema}.duty WHERE duty.worker_id = worker.id)
+RETURNING id

@@ -49,6 +49,12 @@ CREATE TABLE jobs_job (
         DEFAULT (CAST((julianday('now') - 2440587.5) * 86400000000 AS INTEGER)),
     claimed_at_us INTEGER,
     finished_at_us INTEGER,
+    -- For how long the key binds beyond the wait: `running` or `kept`.
+    unique_while TEXT,
+    -- No run starts after it.
+    expires_at_us INTEGER,
+    -- How often a person gave the job a new idempotency key.
+    key_number INTEGER,
     progress TEXT,
     result TEXT
 ) STRICT;
@@ -121,6 +127,14 @@ CREATE INDEX jobs_job_running ON jobs_job (worker_id) WHERE state = 'running';
 -- At most one job of a kind and key waits.
 CREATE UNIQUE INDEX jobs_job_unique ON jobs_job (kind, unique_key)
     WHERE unique_key IS NOT NULL AND state IN ('scheduled', 'ready');
+-- And of those that say so, at most one waits or runs, or is kept at all.
+CREATE UNIQUE INDEX jobs_job_unique_running ON jobs_job (kind, unique_key)
+    WHERE unique_while IS NOT NULL AND state IN ('scheduled', 'ready', 'running');
+CREATE UNIQUE INDEX jobs_job_unique_kept ON jobs_job (kind, unique_key)
+    WHERE unique_while = 'kept';
+-- What an expiry walks.
+CREATE INDEX jobs_job_expires ON jobs_job (expires_at_us)
+    WHERE expires_at_us IS NOT NULL AND state IN ('scheduled', 'ready');
 -- What a recall walks.
 CREATE INDEX jobs_job_refused ON jobs_job (
     (
@@ -225,4 +239,30 @@ CREATE TABLE jobs_pause (
     paused_by TEXT NOT NULL,
     reason TEXT NOT NULL,
     paused_at_us INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- When what is enqueued by the clock. `text` is what is declared and counts; a schedule without a
+-- `next_at_us` does not tick.
+CREATE TABLE jobs_schedule (
+    name TEXT PRIMARY KEY,
+    text TEXT,
+    next_at_us INTEGER,
+    last_at_us INTEGER
+) STRICT, WITHOUT ROWID;
+
+-- What each worker declares of a schedule, and a person as worker 0.
+CREATE TABLE jobs_schedule_declaration (
+    schedule TEXT NOT NULL,
+    worker_id INTEGER NOT NULL,
+    since_us INTEGER NOT NULL,
+    text TEXT NOT NULL,
+    PRIMARY KEY (schedule, worker_id)
+) STRICT, WITHOUT ROWID;
+
+-- The latest ticks of a schedule. The key is what keeps one from coming twice.
+CREATE TABLE jobs_schedule_tick (
+    schedule TEXT NOT NULL,
+    at_us INTEGER NOT NULL,
+    job_id INTEGER NOT NULL,
+    PRIMARY KEY (schedule, at_us)
 ) STRICT, WITHOUT ROWID;

@@ -22,11 +22,13 @@ RETURNING
     CASE
         WHEN (failures | interruptions | crashes | refusals | snoozes | checkpoints) = 0
             AND max_failures = 20 AND max_interruptions IS NULL AND refused_reason IS NULL
+            AND expires_at_us IS NULL AND key_number IS NULL
         THEN NULL
         ELSE json_array(
             json_array(failures, interruptions, crashes, refusals, snoozes),
             json_array(max_failures, max_interruptions),
             json_array(refused_reason, refused_build),
-            checkpoints
+            checkpoints,
+            json_array(coalesce(expires_at_us <= claimed_at_us, 0), coalesce(key_number, 0))
         )
     END AS past

@@ -1,0 +1,32 @@
+-- Changes when waiting jobs are due and how urgent they are; answers which.
+-- $1 array of job ids, $2 priority or null, $3 due in microseconds from now or null, $4 due_at_us or
+-- null.
+WITH waiting AS MATERIALIZED (
+    SELECT job.id, change.now_us, change.due_at_us
+    FROM (
+        SELECT
+            clock.now_us,
+            CASE
+                WHEN $3::bigint IS NULL THEN $4::bigint
+                ELSE clock.now_us + least($3::bigint, 9223372036854775807 - clock.now_us)
+            END AS due_at_us
+        FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now_us) AS clock
+    ) AS change
+    CROSS JOIN LATERAL (
+        SELECT job.id FROM {schema}.job AS job
+        WHERE job.id = ANY ($1::bigint[]) AND job.state IN ('scheduled', 'ready')
+        ORDER BY job.id
+        FOR NO KEY UPDATE
+    ) AS job
+)
+UPDATE {schema}.job AS job
+SET priority = coalesce($2::smallint, job.priority),
+    due_at_us = coalesce(waiting.due_at_us, job.due_at_us),
+    state = CASE
+        WHEN waiting.due_at_us IS NULL THEN job.state
+        WHEN waiting.due_at_us <= waiting.now_us THEN 'ready'
+        ELSE 'scheduled'
+    END
+FROM waiting
+WHERE job.id = waiting.id
+RETURNING job.id
