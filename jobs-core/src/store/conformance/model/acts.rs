@@ -108,7 +108,9 @@ impl Driver<'_> {
             let kept = |job: &NewJob| {
                 if job.on_conflict.replaces() { OnConflict::Replace } else { OnConflict::Keep }
             };
-            jobs.iter_mut().for_each(|job| job.on_conflict = kept(job));
+            for job in &mut jobs {
+                job.on_conflict = kept(job);
+            }
         }
         jobs
     }
