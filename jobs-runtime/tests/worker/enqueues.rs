@@ -95,7 +95,7 @@ async fn a_job_that_expired_before_its_run_never_starts() {
     for jobs in open().await {
         let id = jobs.enqueue(act("late")).expires_in(Duration::ZERO).await.unwrap().id();
         let in_time = act("in time");
-        let other = jobs.enqueue(in_time).expires_in(Duration::from_secs(60)).await.unwrap().id();
+        let other = jobs.enqueue(in_time).expires_in(Duration::from_mins(1)).await.unwrap().id();
         let notes = Notes::default();
         let handlers = Registry::new().handle(note).build().unwrap();
         let running = Running::start(worker(&jobs, handlers, notes.clone()));

@@ -85,7 +85,7 @@ async fn a_queue_keeps_to_its_own_concurrency_and_goes_on_when_a_run_ends() {
         let handlers = Registry::new().handle(run).build().unwrap();
         // The poll is too slow to help: the end of a run starts the next one.
         let limited = worker(&jobs, handlers, crowd.clone())
-            .poll_interval(Duration::from_secs(60))
+            .poll_interval(Duration::from_mins(1))
             .queue("slow")
             .queue_concurrency("slow", 3);
         let running = Running::start(limited);
