@@ -5,8 +5,8 @@
 //!    type leaves what is stored alone.
 //! 2. One compile tells every mistake of a type, each on its own token, with what to write instead.
 //! 3. A type with mistakes still counts as what it was to be, so that its uses report nothing.
-//! 4. An expansion adds no name, no `cfg` and no warning to the user's code, and takes nothing from
-//!    what is in scope there.
+//! 4. An expansion adds no warning to the user's code and no name but that of its drift test, and
+//!    takes nothing from what is in scope there.
 //!
 //! Deliberately absent: serialisation, which is serde's, and registration, which is an explicit list
 //! of types in the worker. The three steps are files: `attr` reads, `valid` checks, `expand` writes.
@@ -18,6 +18,7 @@ mod attr;
 mod errors;
 mod expand;
 mod fallback;
+mod fingerprint;
 mod krate;
 mod nearest;
 #[cfg(test)]

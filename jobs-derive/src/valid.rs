@@ -8,6 +8,7 @@ use syn::{Attribute, Data, DeriveInput, Fields, LitStr, Path, Type, ext::IdentEx
 use crate::{
     ast::{Derive, JobRole, Name, Number, Options, Role, Shape},
     errors::Errors,
+    fingerprint,
     text::{self, Broken},
 };
 
@@ -50,6 +51,7 @@ pub(crate) fn shape(
         version: own,
         min_reader: min_reader.unwrap_or([own[0], own[1]]),
         previous,
+        fingerprint: fingerprint::of(input),
         role,
     })
 }
