@@ -1,0 +1,57 @@
+//! What the loops beside the runs ask of a store.
+
+use std::time::Duration;
+
+use super::Author;
+use crate::id::{JobId, WorkerId};
+use crate::state::State;
+
+/// What a promotion did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Promoted {
+    /// How many jobs became ready.
+    pub count: u32,
+    /// How long until the next scheduled job is due; zero when one is due already, `None` when none
+    /// is scheduled.
+    pub next_in: Option<Duration>,
+}
+
+/// What to sweep.
+#[derive(Debug, Clone)]
+pub struct Sweep {
+    /// Who sweeps.
+    pub by: Author,
+    /// Take only leases that ended at least this long ago.
+    pub grace: Duration,
+    /// At most this many jobs.
+    pub limit: u32,
+    /// A drawn number that spreads the waits.
+    pub draw: u64,
+}
+
+/// What a sweep did.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Swept {
+    /// The workers whose leases it ended.
+    pub workers: Vec<WorkerId>,
+    /// The jobs it took back, with the state that each got.
+    pub jobs: Vec<(JobId, State)>,
+}
+
+/// How long finished jobs are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Retention {
+    /// Succeeded jobs. Default: 24 h.
+    pub succeeded: Duration,
+    /// Cancelled jobs. Default: 7 days.
+    pub cancelled: Duration,
+    /// Dead letters. Default: 30 days.
+    pub dead: Duration,
+}
+
+impl Default for Retention {
+    fn default() -> Self {
+        const DAY: Duration = Duration::from_hours(24);
+        Self { succeeded: DAY, cancelled: DAY * 7, dead: DAY * 30 }
+    }
+}
