@@ -51,6 +51,11 @@ use errors::Errors;
 /// | `checkpoint` | the type that the handler saves, a `Checkpoint` that is as visible as the job | none: it saves nothing |
 /// | `crate` | the path of `jobs-core` or of a re-export, bare or in quotes; bare, it may begin with the `$crate` of a macro; to be written where Cargo.toml holds two versions | found in Cargo.toml, also where it is renamed: `jobs-core`, else `jobs-runtime` |
 ///
+/// # Drift
+/// Where the feature `schema` of `jobs-core` or `jobs-runtime` is on, the tests of the package get one
+/// named `jobs_lock_…` for each job, past job and checkpoint of a job. It fails when the shape no
+/// longer fits its version; what it sees and what it can't stands in `jobs_core::lock`.
+///
 /// # Errors
 /// A union, a type with parameters (one kind is one stored shape), an option that is missing,
 /// unknown, written twice or in the wrong form, a value outside of its range: all of them in one

@@ -8,6 +8,7 @@ use jobs_runtime::prelude::*;
 use serde::{Deserialize, Serialize};
 
 #[derive(Debug, Serialize, Deserialize, Job)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[job(kind = "mail.welcome", version = "1.1.0")]
 struct Welcome {
     to: String,
@@ -16,6 +17,7 @@ struct Welcome {
 }
 
 #[derive(Debug, Serialize, Deserialize, Job)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[job(kind = "mail.digest", version = "1.0.0")]
 struct Digest {
     to: String,

@@ -4,6 +4,7 @@ use jobs_runtime::prelude::*;
 use serde::{Deserialize, Serialize};
 
 #[derive(Debug, Serialize, Deserialize, Job)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[job(kind = "mail.welcome", version = "1.0.0")]
 struct Welcome {
     to: String,
