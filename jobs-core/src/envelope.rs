@@ -72,6 +72,24 @@ impl NewJob {
         })
     }
 
+    /// A job whose payload is text already, with the default policy, due at once and vouched for by
+    /// its own version alone.
+    pub fn from_text(kind: Kind, version: Version, payload: String) -> Self {
+        Self {
+            queue: QueueName::default(),
+            kind,
+            version,
+            min_reader: version.own_reader(),
+            payload,
+            headers: None,
+            priority: Priority::default(),
+            due: Due::In(std::time::Duration::ZERO),
+            unique_key: None,
+            budget: Budget::default(),
+            build: None,
+        }
+    }
+
     /// The version and its oldest reader, as a worker will judge them.
     pub fn stamp(&self) -> Option<Stamp> {
         Stamp::new(self.version, self.min_reader).ok()

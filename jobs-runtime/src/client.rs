@@ -5,8 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jobs_core::store::memory::MemoryStore;
-use jobs_core::store::{Inspect, Operate, Store};
-use jobs_core::{BuildId, Clock, JobId, JobRecord, MAX_PAYLOAD_BYTES, Random};
+use jobs_core::store::{Enqueued, Inspect, Operate, Retention, Store};
+use jobs_core::{
+    BuildId, Clock, EnvelopeError, JobId, JobRecord, MAX_PAYLOAD_BYTES, NewJob, Random, StoreId,
+};
 
 use crate::clock::SystemClock;
 use crate::enqueue::{Enqueue, Enqueueable};
@@ -90,6 +92,29 @@ impl Jobs {
         Enqueue::new(self, jobs)
     }
 
+    /// Enqueues a job whose payload is text already, as tools do that know no type for it.
+    ///
+    /// # Errors
+    /// As [`Enqueue`].
+    pub async fn enqueue_new(&self, job: NewJob) -> Result<Enqueued, Error> {
+        let bytes = job.payload.len();
+        if bytes > self.max_payload_bytes() {
+            let (kind, max_bytes) = (job.kind.to_string(), self.max_payload_bytes());
+            return Err(EnvelopeError::TooLarge { kind, bytes, max_bytes }.into());
+        }
+        let job = NewJob { build: Some(self.build().clone()), ..job };
+        Ok(self.store().enqueue(&[job]).await?.remove(0))
+    }
+
+    /// Deletes finished jobs that ended longer ago than their retention, oldest first, at most
+    /// `limit`; answers how many. Workers do it by themselves; this is for tools.
+    ///
+    /// # Errors
+    /// A [`Store`](ErrorKind::Store) error.
+    pub async fn prune(&self, retention: Retention, limit: u32) -> Result<u32, Error> {
+        Ok(self.store().prune(retention, limit).await?)
+    }
+
     /// Opens a transaction on the database that the jobs are in, for rows of the application that
     /// commit together with jobs: `jobs.begin::<sqlx::Sqlite>()`.
     ///
@@ -152,6 +177,11 @@ impl Jobs {
     /// The operators' side, for tools.
     pub fn operate(&self) -> &dyn Operate {
         self.inner.backend.operate()
+    }
+
+    /// Which store this is.
+    pub fn store_id(&self) -> &StoreId {
+        self.store().id()
     }
 
     /// The label of this build.
@@ -250,6 +280,20 @@ impl JobsBuilder {
     ) -> Self {
         self.settings.postgres.push(Change(Arc::new(change)));
         self
+    }
+
+    /// Refuses to open a database that is not there or not migrated, instead of making it: for tools
+    /// and for roles that may not create tables. Default: opening migrates.
+    #[cfg(any(feature = "sqlite", feature = "postgres"))]
+    #[must_use]
+    pub fn require_migrated(self) -> Self {
+        #[cfg(feature = "sqlite")]
+        let this = self.sqlite(SqliteOptions::require_migrated);
+        #[cfg(not(feature = "sqlite"))]
+        let this = self;
+        #[cfg(feature = "postgres")]
+        let this = this.postgres(PostgresOptions::require_migrated);
+        this
     }
 
     /// Another source of time, for tests.

@@ -5,6 +5,8 @@
     allow(unused_variables, clippy::unused_async, reason = "only a SQL store has transactions")
 )]
 
+#[cfg(feature = "cli")]
+pub mod cli;
 mod client;
 mod clock;
 mod context;

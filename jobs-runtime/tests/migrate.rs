@@ -11,7 +11,7 @@ use postgres_support::{connect, server_url, with_schema};
 
 fn jobs(arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_jobs"));
-    command.arg("migrate").args(arguments).output().expect("the binary runs")
+    command.args(["migrate", "--url"]).args(arguments).output().expect("the binary runs")
 }
 
 fn said(output: &Output) -> String {
@@ -81,11 +81,11 @@ fn the_exit_status_says_what_to_do_and_no_message_shows_a_password() {
     let cases = [
         // Away: nobody listens there.
         ("postgres://me:hunter2@127.0.0.1:1/shop", None, 75),
-        ("postgres://me:hunter2@127.0.0.1:notaport/shop", None, 1),
+        ("postgres://me:hunter2@127.0.0.1:notaport/shop", None, 3),
         ("mysql://me:hunter2@127.0.0.1/shop", None, 2),
         ("me:hunter2@127.0.0.1/shop", None, 2),
         ("sqlite://hunter2.db", Some("jobs"), 2),
-        ("postgres://me:hunter2@127.0.0.1:1/shop", Some(""), 1),
+        ("postgres://me:hunter2@127.0.0.1:1/shop", Some(""), 3),
     ];
     for (url, schema, status) in cases {
         let schema = schema.map(|name| ["--schema", name]);

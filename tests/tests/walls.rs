@@ -72,6 +72,22 @@ fn the_loops_of_the_worker_know_the_contract_and_no_store() {
 }
 
 #[test]
+fn the_command_line_inspects_and_operates_and_never_claims_or_settles() {
+    assert_never_names(
+        &["jobs-runtime/src/cli.rs", "jobs-runtime/src/cli"],
+        &[
+            "sqlx",
+            ".store()",
+            "crate::worker",
+            "crate::context",
+            ".claim(",
+            ".settle(",
+            "Heartbeat",
+        ],
+    );
+}
+
+#[test]
 fn the_sql_stores_never_import_each_other() {
     assert_never_names(&["jobs-runtime/src/store/sqlite"], &["store::postgres", "PgConnection"]);
     assert_never_names(

@@ -1,38 +1,47 @@
-//! `jobs`: the command line beside the library. This file only picks the command.
+//! `jobs`: the library's commands, and the benchmark, which is for this project alone.
 
 mod bench;
-mod migrate;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
+use jobs_runtime::cli::{self, Application, Globals};
 
-/// Jobs that survive deploys.
+/// Jobs that survive deploys: look at a job store, and operate it.
 #[derive(Parser)]
-#[command(name = "jobs", version)]
+#[command(name = "jobs", version, after_help = cli::HELP)]
 struct Cli {
+    #[command(flatten)]
+    globals: Globals,
     #[command(subcommand)]
     command: Command,
 }
 
 #[derive(Subcommand)]
 enum Command {
-    /// Compares the framework with hand-written SQL, side by side in one run.
+    #[command(flatten)]
+    Shared(cli::Command),
+    /// Compare the framework with hand-written SQL, side by side in one run.
     Bench(bench::Options),
-    /// Brings a database to the schema of this build, or prints the SQL that does.
-    Migrate(migrate::Options),
     /// A process of a benchmark.
     #[command(hide = true)]
     BenchChild(bench::child::Options),
 }
 
-#[tokio::main]
-async fn main() -> ExitCode {
-    let done = match Cli::parse().command {
-        Command::Bench(options) => bench::run(options).await,
-        Command::BenchChild(options) => bench::child::run(options).await,
-        Command::Migrate(options) => return migrate::run(&options).await,
-    };
+fn main() -> ExitCode {
+    let Cli { globals, command } = Cli::parse();
+    cli::block_on(async {
+        match command {
+            Command::Shared(command) => {
+                command.run(globals, Application::default(), Cli::command()).await
+            }
+            Command::Bench(options) => benched(bench::run(options).await),
+            Command::BenchChild(options) => benched(bench::child::run(options).await),
+        }
+    })
+}
+
+fn benched<E: std::fmt::Display>(done: Result<(), E>) -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

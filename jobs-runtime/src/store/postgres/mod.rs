@@ -115,6 +115,14 @@ impl PostgresStore {
         Self::over(lanes, pool, address, options).await
     }
 
+    /// Where a server is, as `host:port/database`: an address without its user and password.
+    #[cfg(feature = "cli")]
+    pub(crate) fn place(url: &str) -> Result<String, StoreError> {
+        let options = url::connect_options(url)?;
+        let database = options.get_database().unwrap_or_default();
+        Ok(format!("{}:{}/{database}", options.get_host(), options.get_port()))
+    }
+
     /// The SQL that makes a schema of this name from nothing: what opening runs.
     pub fn migration_sql(schema: &str) -> String {
         migrate::whole_sql(schema)

@@ -12,6 +12,7 @@ use sqlx::sqlite::SqliteConnectOptions;
 
 use super::error::Result;
 use super::holder::beside;
+use super::options::Migration;
 use super::turn::TURN;
 
 /// File systems that are served over a network or by a guest's host. The write-ahead log needs memory
@@ -81,6 +82,20 @@ pub(super) fn options(address: &str) -> Result<SqliteConnectOptions> {
         let text = "the address is not one of a SQLite file, such as `sqlite://jobs.db`";
         StoreError::new(StoreErrorKind::Configuration, text).because(error)
     })
+}
+
+/// Checks that a file is there which opening may not make.
+pub(super) fn check_exists(options: &SqliteConnectOptions, migration: Migration) -> Result<()> {
+    let named = options.get_filename();
+    match (migration, fs::metadata(named)) {
+        (Migration::Require, Err(error)) if error.kind() == std::io::ErrorKind::NotFound => {
+            Err(configuration(format!(
+                "there is no file {}; name an existing one, or make it by `jobs migrate`",
+                named.display()
+            )))
+        }
+        (Migration::Require | Migration::Run, _) => Ok(()),
+    }
 }
 
 /// Checks the file that options name, and makes the folder beside it.

@@ -8,6 +8,7 @@ use jobs_core::{Random, StoreError, StoreErrorKind, StoreId, Timestamp};
 use sqlx::{Row, SqliteConnection};
 
 use super::error::{During, Result};
+use super::options::Migration;
 use super::sql;
 use super::turn::Turn;
 
@@ -31,11 +32,16 @@ pub(super) async fn migrate(
     turn: &Turn,
     now: Timestamp,
     random: &dyn Random,
+    migration: Migration,
 ) -> Result<StoreId> {
     if let Some(meta) = usable(meta(connection).await?)?
         && meta.version >= SCHEMA_VERSION
     {
         return Ok(meta.id);
+    }
+    if migration == Migration::Require {
+        let text = "the schema of jobs is not there or not up to date; run `jobs migrate`";
+        return Err(StoreError::new(StoreErrorKind::Schema, text));
     }
     turn.begin(connection).await?;
     let migrated = step(connection, now, random).await;

@@ -130,6 +130,7 @@ impl SqliteStore {
     }
 
     async fn open_with(connect: SqliteConnectOptions, options: SqliteOptions) -> Result<Self> {
+        file::check_exists(&connect, options.migration)?;
         let location = file::location(&connect)?;
         let connect = Connect::new(connect.filename(&location.database), options.synchronous);
         let turn =
@@ -138,7 +139,9 @@ impl SqliteStore {
         let now = options.clock.now();
         let opened = async {
             let mut first = connect.writing(&opening).await?;
-            let id = migrate::migrate(&mut first, &opening, now, options.random.as_ref()).await?;
+            let SqliteOptions { random, migration, .. } = &options;
+            let migrated = migrate::migrate(&mut first, &opening, now, random.as_ref(), *migration);
+            let id = migrated.await?;
             Ok((id, first))
         };
         let (id, mut first) = opened.await.inspect_err(|_: &StoreError| location.leave())?;

@@ -23,6 +23,14 @@ pub struct SqliteOptions {
     pub(super) random: Arc<dyn Random>,
     pub(super) synchronous: Synchronous,
     pub(super) wal_warning_bytes: u64,
+    pub(super) migration: Migration,
+}
+
+/// What opening does about the file and its schema.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Migration {
+    Run,
+    Require,
 }
 
 impl SqliteOptions {
@@ -38,6 +46,7 @@ impl SqliteOptions {
             random,
             synchronous: Synchronous::default(),
             wal_warning_bytes: Self::WAL_WARNING_BYTES,
+            migration: Migration::Run,
         }
     }
 
@@ -45,6 +54,14 @@ impl SqliteOptions {
     #[must_use]
     pub const fn synchronous(mut self, synchronous: Synchronous) -> Self {
         self.synchronous = synchronous;
+        self
+    }
+
+    /// Refuses to open a file that is not there or whose schema is not up to date, instead of making
+    /// or migrating it: for tools. Default: opening does both.
+    #[must_use]
+    pub const fn require_migrated(mut self) -> Self {
+        self.migration = Migration::Require;
         self
     }
 

@@ -1,0 +1,173 @@
+//! The command line: what people and scripts see of a job store, and may change in it.
+//!
+//! 1. It inspects and operates; it never claims, settles or runs a job, and never decodes a payload.
+//! 2. Standard output is the answer and nothing else: a table for people, one JSON value with
+//!    `--json`. What is said beside it goes to standard error.
+//! 3. The exit status is one of [`Exit`]'s, and every message says what to do or to type.
+//! 4. No output shows a password or the address it stands in, and control characters that others
+//!    have stored are shown, never sent to the terminal.
+//! 5. Nothing irreversible happens without `--yes` or a person's consent at a terminal.
+//!
+//! An application mounts the same commands in a binary of its own, which then also know its kinds:
+//!
+//! ```no_run
+//! # use jobs_runtime::{Handlers, Registry, RegistryError};
+//! # fn handlers() -> Result<Handlers<()>, RegistryError> { Registry::new().build() }
+//! fn main() -> std::process::ExitCode {
+//!     jobs_runtime::cli::main(&handlers().expect("the registry is in order"))
+//! }
+//! ```
+
+mod application;
+mod cancel;
+mod completions;
+mod database;
+mod enqueue;
+mod exit;
+mod list;
+mod migrate;
+mod output;
+mod pause;
+mod pretty;
+mod prune;
+mod record;
+mod run_now;
+mod select;
+mod show;
+mod visible;
+mod when;
+mod workers;
+
+use std::process::ExitCode;
+
+use clap::{Args, CommandFactory, Parser, Subcommand};
+
+pub use self::application::Application;
+pub use self::exit::{Exit, HELP};
+use self::exit::{Failure, Result};
+use self::output::Output;
+use crate::Handlers;
+use crate::client::Jobs;
+
+/// Jobs that survive deploys: look at a job store, and operate it.
+#[derive(Debug, Parser)]
+#[command(version, after_help = exit::HELP)]
+struct Root {
+    #[command(flatten)]
+    globals: Globals,
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// What every command takes.
+#[derive(Debug, Clone, Args)]
+pub struct Globals {
+    /// The database: `postgres://user@host/database` or `sqlite://app.db`. Better in the environment
+    /// than here, where every user of the machine can read it; a password may also stand in
+    /// `PGPASSWORD` or a password file.
+    #[arg(long, global = true, env = "JOBS_URL", hide_env_values = true, value_name = "ADDRESS")]
+    url: Option<String>,
+    /// The schema that holds the tables, on PostgreSQL. Default: `jobs`.
+    #[arg(long, global = true, env = "JOBS_SCHEMA", hide_env_values = true, value_name = "NAME")]
+    schema: Option<String>,
+    /// Answer with one JSON value.
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+/// The commands; flatten them into a command line of your own, or let [`main`] be it.
+#[derive(Debug, Clone, Subcommand)]
+pub enum Command {
+    /// List jobs, newest last.
+    List(list::Options),
+    /// Show all that is kept of a job: payload, counters, checkpoint, history.
+    Show(show::Options),
+    /// Enqueue a job by hand.
+    Enqueue(enqueue::Options),
+    /// Cancel jobs: waiting ones at once, running ones as soon as their handler returns.
+    Cancel(cancel::Options),
+    /// Make scheduled jobs due now.
+    RunNow(run_now::Options),
+    /// Stop claims from a queue; what runs goes on.
+    Pause(pause::Pause),
+    /// Let a paused queue be claimed from again.
+    Resume(pause::Resume),
+    /// List the workers that the store knows, newest first.
+    Workers(workers::Options),
+    /// Delete finished jobs.
+    Prune(prune::Options),
+    /// Bring a database to the schema of this build, or print the SQL that does.
+    Migrate(migrate::Options),
+    /// Print the completions of a shell.
+    Completions(completions::Options),
+}
+
+/// What a command works with.
+#[derive(Debug)]
+struct Context {
+    globals: Globals,
+    application: Application,
+    output: Output,
+    /// The whole command line, for completions.
+    root: clap::Command,
+}
+
+/// The whole command line of an application: parses the arguments, runs the command on a runtime of
+/// its own and answers the exit status.
+///
+/// # Panics
+/// When called from within an async runtime.
+pub fn main<S>(handlers: &Handlers<S>) -> ExitCode {
+    let Root { globals, command } = Root::parse();
+    block_on(command.run(globals, Application::of(handlers), Root::command()))
+}
+
+impl Command {
+    /// Runs a command; `root` is the whole command line that it was parsed from.
+    pub async fn run(
+        self,
+        globals: Globals,
+        application: Application,
+        root: clap::Command,
+    ) -> ExitCode {
+        let output = Output::of_process(globals.json);
+        let cx = Context { globals, application, output, root };
+        exit::of(self.done(&cx).await)
+    }
+
+    async fn done(self, cx: &Context) -> Result<()> {
+        match self {
+            Self::List(options) => options.run(cx).await,
+            Self::Show(options) => options.run(cx).await,
+            Self::Enqueue(options) => options.run(cx).await,
+            Self::Cancel(options) => options.run(cx).await,
+            Self::RunNow(options) => options.run(cx).await,
+            Self::Pause(options) => options.run(cx).await,
+            Self::Resume(options) => options.run(cx).await,
+            Self::Workers(options) => options.run(cx).await,
+            Self::Prune(options) => options.run(cx).await,
+            Self::Migrate(options) => options.run(cx).await,
+            Self::Completions(options) => options.run(cx),
+        }
+    }
+}
+
+impl Context {
+    /// Opens the database as it is: nothing is made or migrated.
+    async fn open(&self) -> Result<Jobs> {
+        database::open(&self.globals).await
+    }
+}
+
+/// Runs a command to its end on a runtime of its own.
+///
+/// # Panics
+/// When called from within an async runtime.
+pub fn block_on(command: impl Future<Output = ExitCode>) -> ExitCode {
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    match runtime {
+        Ok(runtime) => runtime.block_on(command),
+        Err(error) => exit::of(Err(Failure::new(Exit::TryAgain, error.to_string()))),
+    }
+}

@@ -1,0 +1,75 @@
+//! Which database a command is about.
+
+use super::Globals;
+use super::exit::{Failure, Result};
+use crate::client::{Jobs, JobsBuilder};
+use crate::store::postgres::PostgresStore;
+
+/// The kinds of databases that an address can name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Scheme {
+    Postgres,
+    Sqlite,
+}
+
+impl Globals {
+    /// The address, and what it is the address of.
+    pub(super) fn address(&self) -> Result<(&str, Scheme)> {
+        let url = self.url.as_deref().ok_or_else(|| {
+            Failure::wrong(
+                "which database? Set JOBS_URL or write `--url`, with `postgres://user@host/database` \
+                 or `sqlite://app.db`",
+            )
+        })?;
+        let scheme = match url.split_once("://").map(|(scheme, _)| scheme) {
+            Some("postgres" | "postgresql") => Scheme::Postgres,
+            Some("sqlite") => Scheme::Sqlite,
+            _ => {
+                return Err(Failure::wrong(
+                    "the address of the database begins with neither `postgres://` nor `sqlite://`",
+                ));
+            }
+        };
+        if scheme == Scheme::Sqlite && self.is_schema_on_command_line() {
+            return Err(Failure::wrong("a SQLite file has no schemas; leave `--schema` out"));
+        }
+        Ok((url, scheme))
+    }
+
+    /// The schema's name on PostgreSQL.
+    pub(super) fn schema(&self) -> &str {
+        self.schema.as_deref().unwrap_or("jobs")
+    }
+
+    /// Where the database is, without user and password, for questions to a person.
+    pub(super) fn place(&self) -> Result<String> {
+        Ok(match self.address()? {
+            (url, Scheme::Postgres) => {
+                format!("{} (schema {})", PostgresStore::place(url)?, self.schema())
+            }
+            (url, Scheme::Sqlite) => {
+                let path = url.split_once("://").map_or(url, |(_, path)| path);
+                path.split('?').next().unwrap_or(path).to_owned()
+            }
+        })
+    }
+
+    /// How the database is opened.
+    pub(super) fn builder(&self) -> JobsBuilder {
+        let name = self.schema().to_owned();
+        Jobs::builder()
+            .build_label(concat!("jobs ", env!("CARGO_PKG_VERSION")))
+            .postgres(move |options| options.schema(name.clone()))
+    }
+
+    /// One in the environment is for other addresses too.
+    fn is_schema_on_command_line(&self) -> bool {
+        self.schema.is_some() && std::env::var_os("JOBS_SCHEMA").is_none()
+    }
+}
+
+/// Opens the database as it is: nothing is made or migrated.
+pub(super) async fn open(globals: &Globals) -> Result<Jobs> {
+    let (url, _) = globals.address()?;
+    Ok(globals.builder().require_migrated().open(url).await?)
+}

@@ -1,0 +1,146 @@
+//! `jobs list`.
+
+use clap::{Args, ValueEnum};
+
+use super::Context;
+use super::exit::Result;
+use super::output::{Shown, json_lines, say};
+use super::record::JobAnswer;
+use super::select::{Selection, job_id, state};
+use super::when::second;
+use crate::store::Filter;
+use crate::{JobId, JobRecord, State};
+
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "Examples:\n  jobs list --state dead --kind billing.charge\n  \
+                        jobs list --columns id,kind,error --limit 500\n  \
+                        jobs list --json --after 1200 | jq '.[].payload'")]
+pub struct Options {
+    /// Only in this state.
+    #[arg(long, value_parser = state())]
+    state: Option<State>,
+    #[command(flatten)]
+    selection: Selection,
+    /// Only behind this job: where the page before ended.
+    #[arg(long, value_name = "JOB", value_parser = job_id)]
+    after: Option<JobId>,
+    /// At most this many.
+    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    limit: u32,
+    /// The columns of the table, in this order.
+    #[arg(
+        long,
+        value_enum,
+        value_delimiter = ',',
+        default_value = "id,state,queue,kind,version,failures,due,class"
+    )]
+    columns: Vec<Column>,
+}
+
+/// What a table can show of a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Column {
+    Id,
+    State,
+    Queue,
+    Kind,
+    Version,
+    Priority,
+    Failures,
+    Interruptions,
+    Crashes,
+    Refusals,
+    Snoozes,
+    Refused,
+    Class,
+    Error,
+    Build,
+    Worker,
+    Key,
+    Enqueued,
+    Due,
+    Claimed,
+    Finished,
+    Payload,
+}
+
+impl Options {
+    pub(super) async fn run(&self, cx: &Context) -> Result<()> {
+        let jobs = cx.open().await?;
+        let filter = Filter { state: self.state, after: self.after, ..self.selection.filter() };
+        // One more tells whether there are more.
+        let mut found = jobs.inspect().jobs(&filter, self.limit + 1).await?;
+        let page = usize::try_from(self.limit).unwrap_or(usize::MAX);
+        let has_more = found.len() > page;
+        found.truncate(page);
+        if cx.output.is_json {
+            json_lines(found.iter().map(JobAnswer::of))?;
+        } else {
+            let header: Vec<&str> = self.columns.iter().map(|column| column.title()).collect();
+            let row = |job: &JobRecord| self.columns.iter().map(|column| column.of(job)).collect();
+            cx.output.table(&header, found.iter().map(row).collect())?;
+        }
+        if let Some(last) = found.last().filter(|_| has_more) {
+            say(&format!("jobs: there are more; go on with `--after {}`", last.id));
+        }
+        Ok(())
+    }
+}
+
+impl Column {
+    const fn title(self) -> &'static str {
+        match self {
+            Self::Id => "ID",
+            Self::State => "STATE",
+            Self::Queue => "QUEUE",
+            Self::Kind => "KIND",
+            Self::Version => "VERSION",
+            Self::Priority => "PRIORITY",
+            Self::Failures => "FAILURES",
+            Self::Interruptions => "INTERRUPTIONS",
+            Self::Crashes => "CRASHES",
+            Self::Refusals => "REFUSALS",
+            Self::Snoozes => "SNOOZES",
+            Self::Refused => "REFUSED",
+            Self::Class => "CLASS",
+            Self::Error => "ERROR",
+            Self::Build => "BUILD",
+            Self::Worker => "WORKER",
+            Self::Key => "KEY",
+            Self::Enqueued => "ENQUEUED",
+            Self::Due => "DUE",
+            Self::Claimed => "CLAIMED",
+            Self::Finished => "FINISHED",
+            Self::Payload => "PAYLOAD",
+        }
+    }
+
+    fn of(self, job: &JobRecord) -> Shown {
+        let count = |count: u32| Shown::new(count.to_string());
+        let text = |text: &Option<String>| Shown::maybe(text.as_deref());
+        match self {
+            Self::Id => Shown::new(job.id.to_string()),
+            Self::State => Shown::state(job.state),
+            Self::Queue => Shown::new(job.queue.as_str()),
+            Self::Kind => Shown::new(job.kind.as_str()),
+            Self::Version => Shown::new(job.version.as_str()),
+            Self::Priority => Shown::new(job.priority.value().to_string()),
+            Self::Failures => Shown::alarming(job.counters.failures.into()),
+            Self::Interruptions => count(job.counters.interruptions),
+            Self::Crashes => Shown::alarming(job.counters.crashes.into()),
+            Self::Refusals => count(job.counters.refusals),
+            Self::Snoozes => count(job.counters.snoozes),
+            Self::Refused => Shown::maybe(job.refused.as_ref().map(|by| by.reason.as_str())),
+            Self::Class => text(&job.error_class),
+            Self::Error => text(&job.error),
+            Self::Build => text(&job.build),
+            Self::Worker => Shown::maybe(job.worker.map(|worker| worker.to_string())),
+            Self::Key => text(&job.unique_key),
+            Self::Enqueued => Shown::new(second(job.enqueued_at)),
+            Self::Due => Shown::new(second(job.due_at)),
+            Self::Claimed => Shown::maybe(job.claimed_at.map(second)),
+            Self::Finished => Shown::maybe(job.finished_at.map(second)),
+            Self::Payload => Shown::new(job.payload.as_str()),
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! `jobs show`.
+
+use std::fmt::Write;
+
+use clap::Args;
+
+use super::Context;
+use super::exit::{Failure, Result};
+use super::output::{Output, Shown, facts, json, print};
+use super::pretty::pretty;
+use super::record::JobAnswer;
+use super::select::job_id;
+use super::visible::visible;
+use super::when::{distance, length, second};
+use crate::{Event, JobId, JobRecord, MinReader, State, Timestamp, Version};
+
+#[derive(Debug, Clone, Args)]
+pub struct Options {
+    /// The job.
+    #[arg(value_name = "JOB", value_parser = job_id)]
+    job: JobId,
+}
+
+impl Options {
+    pub(super) async fn run(&self, cx: &Context) -> Result<()> {
+        let jobs = cx.open().await?;
+        let id = self.job;
+        let job = jobs.inspect().job(id).await?.ok_or_else(|| {
+            Failure::finding(format!(
+                "there is no job {id} (any more); `jobs list` shows which are"
+            ))
+        })?;
+        let events = jobs.inspect().events(id).await?;
+        if cx.output.is_json {
+            return json(&JobAnswer::of(&job).with_history(&events));
+        }
+        told(cx.output, &job, &events, jobs.clock().now())
+    }
+}
+
+fn told(output: Output, job: &JobRecord, events: &[Event], now: Timestamp) -> Result<()> {
+    facts(&told_facts(job, now))?;
+    output.heading("Payload")?;
+    print(&indented(&pretty(&job.payload)))?;
+    if let Some(headers) = &job.headers {
+        output.heading("Headers")?;
+        print(&indented(&pretty(headers)))?;
+    }
+    if let Some(saved) = &job.checkpoint {
+        output.heading(&format!("Checkpoint {}, version {}", saved.number, saved.version))?;
+        print(&indented(&pretty(&saved.text)))?;
+    }
+    if let Some(error) = &job.error {
+        output.heading("Latest error")?;
+        print(&indented(error))?;
+    }
+    if !events.is_empty() {
+        output.heading("History")?;
+        let header = ["AT", "CLAIM", "EVENT", "CLASS", "BUILD", "WORKER", "TEXT"];
+        output.table(&header, events.iter().map(row).collect())?;
+    }
+    Ok(())
+}
+
+fn told_facts(job: &JobRecord, now: Timestamp) -> Vec<(&'static str, String)> {
+    let instant = |at: Timestamp| format!("{} ({})", second(at), distance(at, now));
+    let mut state = job.state.as_str().to_owned();
+    if let Some(class) = job.error_class.as_deref().filter(|_| job.state == State::Dead) {
+        let _ = write!(state, ": {}", visible(class));
+    }
+    let mut version = visible(&job.version);
+    let own = Version::parse(&job.version).map(Version::own_reader);
+    let vouched = job.min_reader.as_deref();
+    if let Some(reader) = vouched.filter(|reader| MinReader::parse(reader) != own) {
+        let _ = write!(version, ", readable by {} and newer", visible(reader));
+    }
+    let counters = job.counters;
+    let mut facts = vec![
+        ("Job", job.id.to_string()),
+        ("State", state),
+        ("Kind", visible(&job.kind)),
+        ("Version", version),
+        ("Queue", visible(&job.queue)),
+        ("Priority", job.priority.value().to_string()),
+        ("Failures", format!("{} of {}", counters.failures, job.budget.max_failures)),
+        (
+            "Interruptions",
+            match job.budget.max_interruptions {
+                Some(most) => format!("{} of {most}", counters.interruptions),
+                None => counters.interruptions.to_string(),
+            },
+        ),
+        ("Crashes", counters.crashes.to_string()),
+        ("Refusals", counters.refusals.to_string()),
+        ("Snoozes", counters.snoozes.to_string()),
+        ("Claim", job.claim.to_string()),
+    ];
+    if let Some(key) = &job.unique_key {
+        facts.push(("Unique key", visible(key)));
+    }
+    if let Some(by) = &job.refused {
+        facts.push(("Refused", format!("{} by {}", visible(&by.reason), visible(&by.build))));
+    }
+    if let Some(worker) = job.worker {
+        facts.push(("Worker", worker.to_string()));
+    }
+    if let Some(build) = &job.build {
+        facts.push(("Enqueued by", visible(build)));
+    }
+    facts.push(("Enqueued", instant(job.enqueued_at)));
+    facts.push(("Due", instant(job.due_at)));
+    facts.extend(job.claimed_at.map(|at| ("Claimed", instant(at))));
+    facts.extend(job.finished_at.map(|at| ("Finished", instant(at))));
+    if let (Some(claimed), Some(finished)) = (job.claimed_at, job.finished_at) {
+        facts.push(("Last run took", length(finished.since(claimed))));
+    }
+    facts
+}
+
+fn row(event: &Event) -> Vec<Shown> {
+    vec![
+        Shown::new(second(event.at)),
+        Shown::new(event.claim.to_string()),
+        Shown::new(event.kind.as_str()),
+        Shown::new(event.class.as_str()),
+        Shown::maybe(event.build.as_deref()),
+        Shown::maybe(event.worker.map(|worker| worker.to_string())),
+        Shown::new(event.text.as_str()),
+    ]
+}
+
+/// The lines of a text that others stored, each made visible.
+fn indented(text: &str) -> String {
+    text.split('\n').map(|line| format!("  {}\n", visible(line))).collect::<Vec<_>>().concat()
+}

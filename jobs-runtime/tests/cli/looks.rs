@@ -1,0 +1,97 @@
+//! Looking at jobs, workers and queues.
+
+use std::time::Duration;
+
+use jobs_runtime::{Job, JobError, Registry, Worker};
+use serde::{Deserialize, Serialize};
+
+use crate::session::over_both;
+
+#[derive(Debug, Serialize, Deserialize, Job)]
+#[job(kind = "billing.charge", version = "2.1.0", queue = "billing", max_failures = 1)]
+pub(crate) struct Charge {
+    pub(crate) order: i64,
+}
+
+#[derive(Debug, Serialize, Deserialize, Job)]
+#[job(kind = "mail.send", version = "1.0.0")]
+pub(crate) struct Mail {
+    pub(crate) to: String,
+}
+
+async fn charge(job: Charge, _: jobs_runtime::JobContext<()>) -> Result<(), JobError> {
+    if job.order < 0 { Err(JobError::from(std::io::Error::other("no such order"))) } else { Ok(()) }
+}
+
+async fn mail(_: Mail, _: jobs_runtime::JobContext<()>) -> Result<(), JobError> {
+    Ok(())
+}
+
+pub(crate) fn handlers() -> jobs_runtime::Handlers<()> {
+    Registry::new().handle(charge).handle(mail).build().expect("the registry is in order")
+}
+
+#[test]
+fn a_store_is_looked_at_without_json() {
+    let text = over_both(&async |session| {
+        let jobs = session.client().await;
+        session.run(&["list"]);
+        session.run(&["list", "--json"]);
+        session.run(&["workers", "--json"]);
+        let dead = jobs.enqueue(Charge { order: -7 }).await.unwrap().id();
+        let done = jobs.enqueue(Mail { to: "ann".to_owned() }).await.unwrap().id();
+        let worker = Worker::new(&jobs, handlers(), ()).name("first");
+        let until = async {
+            jobs.wait(dead).await.unwrap();
+            jobs.wait(done).await.unwrap();
+        };
+        worker.run_until(until).await.unwrap();
+        let later = Duration::from_hours(24 * 365);
+        jobs.enqueue(Mail { to: "bob".to_owned() }).delay(later).await.unwrap();
+        session.run(&["list"]);
+        session.run(&["list", "--state", "dead", "--columns", "id,class,error,build"]);
+        session.run(&["list", "--limit", "1"]);
+        session.run(&["list", "--after", "1", "--kind", "mail.send", "--columns", "id,payload"]);
+        session.run(&["show", "1"]);
+        session.run(&["show", "4"]);
+        session.run(&["workers"]);
+        session.run(&["workers", "--all"]);
+    });
+    insta::assert_snapshot!(text);
+}
+
+#[test]
+fn jobs_are_operated_one_by_one() {
+    let text = over_both(&async |session| {
+        session.run(&["migrate"]);
+        session.run(&["enqueue", "mail.send", r#"{"to": "ann"}"#, "--payload-version", "1.0.0"]);
+        session.run_with(
+            &[
+                "enqueue",
+                "mail.send",
+                "-",
+                "--payload-version",
+                "1.0",
+                "--delay",
+                "2d",
+                "--queue",
+                "slow",
+            ],
+            "{\"to\": \"bob\",  \"n\": 1.10}",
+        );
+        let twin = ["enqueue", "a", "1", "--payload-version", "1.0.0", "--unique-key", "k"];
+        session.run(&twin);
+        session.run(&twin);
+        session.run(&["list", "--columns", "id,state,queue,version,key,build,payload"]);
+        session.run(&["run-now", "2", "1", "99"]);
+        session.run(&["cancel", "1"]);
+        session.run(&["cancel", "1", "99", "--json"]);
+        session.run(&["pause", "slow", "--reason", "the bank is away"]);
+        session.run(&["resume", "slow"]);
+        session.run(&["resume", "slow"]);
+        session.run(&["prune", "--succeeded", "1d"]);
+        session.run(&["prune", "--cancelled", "0s", "--yes"]);
+        session.run(&["list", "--columns", "id,state"]);
+    });
+    insta::assert_snapshot!(text);
+}
