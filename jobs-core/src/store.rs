@@ -17,6 +17,8 @@
 
 #[cfg(feature = "conformance")]
 pub mod conformance;
+mod deploy;
+mod duty;
 mod inspect;
 mod lease;
 pub mod memory;
@@ -37,6 +39,8 @@ use crate::record::{Event, JobRecord};
 use crate::route::Route;
 use crate::transition::Settlement;
 
+pub use deploy::{Deploy, Drained, WorkerEnd};
+pub use duty::Duty;
 pub use inspect::{Count, Filter, Paused, WorkerRecord};
 pub use lease::{Held, Leaving, NewWorker, Phase, Renewed};
 pub use operate::{Cancelled, Redrive, Redriven};
@@ -137,9 +141,17 @@ pub trait Store: Send + Sync + fmt::Debug + 'static {
     /// next sweep. Partial: at most `limit` jobs.
     async fn sweep(&self, sweep: &Sweep) -> Result<Swept>;
 
+    /// Gives a worker a [`Duty`], unless another one has it whose lease is open and who does not
+    /// leave; answers whether the worker has it now. A worker that was taken back, closed, leaves or
+    /// is unknown never has one.
+    async fn take_duty(&self, duty: Duty, worker: WorkerId) -> Result<bool>;
+
+    /// Gives back a duty that a worker has; one of another worker stays.
+    async fn give_back_duty(&self, duty: Duty, worker: WorkerId) -> Result<()>;
+
     /// Deletes finished jobs that ended longer ago than their retention, and all that belongs to
     /// them, oldest first, at most `limit`; answers how many. Where nothing old is left, forgets
-    /// workers that ended longer ago than [`WORKERS_KEPT`] and hold nothing.
+    /// workers that ended longer ago than [`WORKERS_KEPT`] and hold neither a run nor a duty.
     async fn prune(&self, retention: Retention, limit: u32) -> Result<u32>;
 
     /// What outside the store has slowed it down for longer than `lasting`, in words for an
@@ -173,7 +185,8 @@ pub trait Heartbeat: Send + fmt::Debug {
     /// gives nothing back.
     ///
     /// Runs that the worker abandons stay claimed, and keep its lease open for a while; see
-    /// [`Leaving`]. It claims nothing more all the same.
+    /// [`Leaving`]. It claims nothing more all the same. Its report is kept with it, what this call
+    /// gives back added to the interrupted.
     async fn close(
         &mut self,
         worker: WorkerId,
@@ -213,6 +226,11 @@ pub trait Inspect: Send + Sync {
 
     /// The queues that are paused.
     async fn paused(&self) -> Result<Vec<Paused>>;
+
+    /// What became of the workers of each build, newest build first: the workers added up.
+    async fn deploys(&self) -> Result<Vec<Deploy>> {
+        Ok(Deploy::of(&self.workers().await?))
+    }
 }
 
 /// What people and tools may change. Nothing here claims, settles or decodes.

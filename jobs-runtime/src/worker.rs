@@ -26,7 +26,7 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
-use jobs_core::store::NewWorker;
+use jobs_core::store::{Drained, NewWorker};
 use jobs_core::{Lease, QueueName, StoreError, WorkerName};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
@@ -81,6 +81,8 @@ pub struct DrainReport {
     pub abandoned: usize,
     /// From the request to stop to the end.
     pub took: Duration,
+    /// The part of it after the request to stop, as the store keeps it with the worker.
+    pub in_drain: Drained,
 }
 
 impl<S: Clone + Send + Sync + 'static> Worker<S> {

@@ -21,6 +21,7 @@ mod checkpoints;
 mod claims;
 mod drops;
 mod due;
+mod duties;
 mod enqueue;
 mod fences;
 mod history;
@@ -220,6 +221,12 @@ checks! { $
         the_workers_are_listed_newest_first
         a_lease_ends_once
         workers_that_ended_long_ago_are_forgotten;
+    duties:
+        one_worker_at_a_time_has_a_duty
+        a_duty_passes_on_when_its_worker_ends
+        a_forgotten_worker_keeps_no_duty
+        a_report_is_kept_with_its_worker
+        a_sweep_notes_how_many_runs_came_back_by_expiry;
     sweep:
         an_expired_worker_loses_its_runs_as_crashes
         a_crashed_run_keeps_its_place

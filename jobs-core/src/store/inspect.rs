@@ -1,6 +1,6 @@
 //! What people and tools see.
 
-use super::Phase;
+use super::{Drained, Phase};
 use crate::clock::Timestamp;
 use crate::id::{JobId, WorkerId};
 use crate::state::State;
@@ -52,6 +52,10 @@ pub struct WorkerRecord {
     pub ended_at: Option<Timestamp>,
     /// Whether its lease was ended by a sweep rather than by itself.
     pub is_taken_back: bool,
+    /// What it did in its drain; `None` when it did not leave by its own word.
+    pub drained: Option<Drained>,
+    /// How many runs it held when a sweep ended its lease.
+    pub reclaimed: u64,
     /// How many runs it holds.
     pub held: u64,
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::Drained;
 use crate::id::Fence;
 use crate::lease::Lease;
 use crate::name::{BuildId, WorkerName};
@@ -56,7 +57,7 @@ impl Phase {
     }
 }
 
-/// What a worker that leaves abandons: by default nothing.
+/// What a worker that leaves abandons, by default nothing, and what it did in its drain.
 ///
 /// Nobody may start beside a handler that still works, so abandoned runs stay claimed until the
 /// process is gone. The lease is shortened to that; the sweep that ends it settles them as given up
@@ -67,6 +68,8 @@ pub struct Leaving {
     pub abandoned: Vec<Fence>,
     /// How long until the process is gone, and those handlers with it.
     pub gone_in: Duration,
+    /// Its report, but for what the close itself gives back.
+    pub drained: Drained,
 }
 
 /// The answer to a renewal.

@@ -31,8 +31,8 @@ use async_trait::async_trait;
 use self::tables::Tables;
 use self::wake::{Bell, Listener};
 use super::{
-    Author, CheckpointSave, Claim, Claimed, Enqueued, Heartbeat, Held, Leaving, NewWorker, Phase,
-    Promoted, Renewed, Result, Retention, Row, Settled, Standing, Store, Sweep, Swept, Wake,
+    Author, CheckpointSave, Claim, Claimed, Duty, Enqueued, Heartbeat, Held, Leaving, NewWorker,
+    Phase, Promoted, Renewed, Result, Retention, Row, Settled, Standing, Store, Sweep, Swept, Wake,
 };
 use crate::clock::{Clock, Timestamp};
 use crate::envelope::NewJob;
@@ -178,6 +178,15 @@ impl Store for MemoryStore {
         Ok(self
             .waking_if(|tables, at| tables.sweep(at, sweep), |swept| !swept.jobs.is_empty())
             .await)
+    }
+
+    async fn take_duty(&self, duty: Duty, worker: WorkerId) -> Result<bool> {
+        Ok(self.call(|tables, _| tables.take_duty(duty, worker)).await)
+    }
+
+    async fn give_back_duty(&self, duty: Duty, worker: WorkerId) -> Result<()> {
+        self.call(|tables, _| tables.give_back_duty(duty, worker)).await;
+        Ok(())
     }
 
     async fn prune(&self, retention: Retention, limit: u32) -> Result<u32> {

@@ -6,9 +6,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use jobs_core::store::conformance::{MemorySubject, RawRow, Subject, Tampering};
 use jobs_core::store::{
-    Author, CheckpointSave, Claim, Claimed, Enqueued, Heartbeat, Held, Inspect, Leaving, NewWorker,
-    Operate, Phase, Promoted, Renewed, Retention, Row, Settled, Standing, Store, Sweep, Swept,
-    Transaction, Transactions, Wake,
+    Author, CheckpointSave, Claim, Claimed, Duty, Enqueued, Heartbeat, Held, Inspect, Leaving,
+    NewWorker, Operate, Phase, Promoted, Renewed, Retention, Row, Settled, Standing, Store, Sweep,
+    Swept, Transaction, Transactions, Wake,
 };
 use jobs_core::{
     Fence, JobId, NewJob, QueueName, Route, Settlement, State, StoreError, StoreId, WorkerId,
@@ -173,6 +173,14 @@ impl Store for Faulty {
 
     async fn sweep(&self, sweep: &Sweep) -> Result<Swept> {
         self.subject.store().sweep(sweep).await
+    }
+
+    async fn take_duty(&self, duty: Duty, worker: WorkerId) -> Result<bool> {
+        self.subject.store().take_duty(duty, worker).await
+    }
+
+    async fn give_back_duty(&self, duty: Duty, worker: WorkerId) -> Result<()> {
+        self.subject.store().give_back_duty(duty, worker).await
     }
 
     async fn prune(&self, retention: Retention, limit: u32) -> Result<u32> {

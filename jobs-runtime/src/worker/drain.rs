@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use jobs_core::drain::{Action, Drain, Event, Split};
-use jobs_core::store::{Leaving, Phase};
+use jobs_core::store::{Drained, Leaving, Phase};
 use jobs_core::{StoreError, WorkerId};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::timeout;
@@ -44,7 +44,7 @@ impl Stop {
 pub(super) async fn drain<S>(shared: &Shared<S>, mut stop: Stop) -> DrainReport {
     let split = Split::of(shared.settings.grace_period);
     let mut drain = Drain::new(split);
-    let mut stopped_at = None;
+    let mut stopped: Option<Stopped> = None;
     let mut wake_at = Duration::MAX;
     let mut is_intake_open = true;
     loop {
@@ -52,17 +52,17 @@ pub(super) async fn drain<S>(shared: &Shared<S>, mut stop: Stop) -> DrainReport 
         let event = tokio::select! {
             biased;
             () = stop.next() => Event::Stop,
-            () = shared.broken.cancelled(), if stopped_at.is_none() => Event::Stop,
+            () = shared.broken.cancelled(), if stopped.is_none() => Event::Stop,
             () = shared.intake_ended.cancelled(), if is_intake_open => {
                 is_intake_open = false;
                 Event::IntakeClosed
             }
-            () = shared.ledger.changed(), if stopped_at.is_some() => Event::Tick,
+            () = shared.ledger.changed(), if stopped.is_some() => Event::Tick,
             () = tokio::time::sleep(pause) => Event::Tick,
         };
         let now = shared.elapsed();
-        if event == Event::Stop && stopped_at.is_none() {
-            stopped_at = Some(now);
+        if event == Event::Stop && stopped.is_none() {
+            stopped = Some(Stopped { at: now, before: shared.tally.so_far() });
             if let Stop::Signals(_) = stop {
                 exit::arm(shared.jobs.clock().clone(), now + split.exit, EXIT_UNFINISHED);
             }
@@ -77,11 +77,33 @@ pub(super) async fn drain<S>(shared: &Shared<S>, mut stop: Stop) -> DrainReport 
                 Action::AbortHandlers => shared.ledger.abort_all(Reason::Drain),
                 Action::WakeAt(at) => wake_at = at,
                 Action::CloseWorker | Action::Exit => {
-                    let stopped_at = stopped_at.unwrap_or(now);
-                    let abandoned = close(shared, stopped_at + split.exit).await;
-                    return report(shared, stopped_at, abandoned);
+                    let nothing = Stopped { at: now, before: Drained::default() };
+                    let stopped = stopped.unwrap_or(nothing);
+                    let abandoned = close(shared, stopped, split.exit).await;
+                    return report(shared, stopped, abandoned);
                 }
             }
+        }
+    }
+}
+
+/// When the worker was asked to stop, and what it had done until then.
+#[derive(Debug, Clone, Copy)]
+struct Stopped {
+    at: Duration,
+    before: Drained,
+}
+
+impl Stopped {
+    /// What was done since.
+    fn since<S>(self, shared: &Shared<S>, abandoned: usize) -> Drained {
+        let now = shared.tally.so_far();
+        Drained {
+            settled: now.settled - self.before.settled,
+            interrupted: now.interrupted - self.before.interrupted,
+            released: now.released - self.before.released,
+            abandoned: u64::try_from(abandoned).unwrap_or(u64::MAX),
+            took: shared.elapsed().saturating_sub(self.at),
         }
     }
 }
@@ -93,7 +115,8 @@ fn enter<S>(shared: &Shared<S>, phase: Phase) {
 
 /// Gives the lease back, and with it whatever the store still says is held here and has ended.
 /// Tries until the time is up; then the lease ends by itself. Answers how many runs were abandoned.
-async fn close<S>(shared: &Shared<S>, ends_at: Duration) -> usize {
+async fn close<S>(shared: &Shared<S>, stopped: Stopped, exit: Duration) -> usize {
+    let ends_at = stopped.at + exit;
     loop {
         let abandoned = shared.ledger.running_fences();
         let count = abandoned.len();
@@ -102,7 +125,8 @@ async fn close<S>(shared: &Shared<S>, ends_at: Duration) -> usize {
             return count;
         };
         let left = ends_at.saturating_sub(shared.elapsed());
-        let leaving = Leaving { abandoned, gone_in: left };
+        let drained = stopped.since(shared, count);
+        let leaving = Leaving { abandoned, gone_in: left, drained };
         let limit = left.max(Duration::from_millis(100));
         let error = match timeout(limit, leave(shared, worker, &leaving)).await {
             Ok(Ok(())) => {
@@ -135,15 +159,17 @@ async fn leave<S>(
     Ok(())
 }
 
-fn report<S>(shared: &Shared<S>, stopped_at: Duration, abandoned: usize) -> DrainReport {
-    let report = DrainReport {
-        settled: shared.tally.settled.load(Ordering::Relaxed),
-        interrupted: shared.tally.interrupted.load(Ordering::Relaxed),
-        released: shared.tally.released.load(Ordering::Relaxed),
+fn report<S>(shared: &Shared<S>, stopped: Stopped, abandoned: usize) -> DrainReport {
+    let in_drain = stopped.since(shared, abandoned);
+    let Drained { settled, interrupted, released, .. } = shared.tally.so_far();
+    tracing::info!(
+        settled,
+        interrupted,
+        released,
         abandoned,
-        took: shared.elapsed().saturating_sub(stopped_at),
-    };
-    let DrainReport { settled, interrupted, released, abandoned, took } = report;
-    tracing::info!(settled, interrupted, released, abandoned, ?took, "worker done");
-    report
+        settled_in_drain = in_drain.settled,
+        took = ?in_drain.took,
+        "worker done"
+    );
+    DrainReport { settled, interrupted, released, abandoned, took: in_drain.took, in_drain }
 }

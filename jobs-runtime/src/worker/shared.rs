@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use jobs_core::store::{Author, Store};
+use jobs_core::store::{Author, Drained, Store};
 use jobs_core::{Lease, QueueName, WorkerId, WorkerName};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -63,6 +63,16 @@ pub(crate) struct Tally {
 impl Tally {
     pub(crate) fn count(counter: &AtomicU64) {
         counter.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// What was counted so far.
+    pub(crate) fn so_far(&self) -> Drained {
+        Drained {
+            settled: self.settled.load(Ordering::Relaxed),
+            interrupted: self.interrupted.load(Ordering::Relaxed),
+            released: self.released.load(Ordering::Relaxed),
+            ..Drained::default()
+        }
     }
 }
 

@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use jobs_runtime::store::memory::MemoryStore;
 use jobs_runtime::store::{
-    Author, Cancelled, CheckpointSave, Claim, Claimed, Count, Enqueued, Filter, Heartbeat, Inspect,
-    NewWorker, Operate, Paused, Promoted, Redrive, Redriven, Retention, Row, Settled, Standing,
-    Store, Sweep, Swept, Wake, WorkerRecord,
+    Author, Cancelled, CheckpointSave, Claim, Claimed, Count, Duty, Enqueued, Filter, Heartbeat,
+    Inspect, NewWorker, Operate, Paused, Promoted, Redrive, Redriven, Retention, Row, Settled,
+    Standing, Store, Sweep, Swept, Wake, WorkerRecord,
 };
 use jobs_runtime::{
     Clock, Event, Fence, JobId, JobRecord, NewJob, QueueName, Route, Settlement, StoreError,
@@ -106,6 +106,8 @@ counted! {
     refused_routes() -> Vec<Route>;
     recall(routes: &[Route], limit: u32) -> u32;
     sweep(sweep: &Sweep) -> Swept;
+    take_duty(duty: Duty, worker: WorkerId) -> bool;
+    give_back_duty(duty: Duty, worker: WorkerId) -> ();
     prune(retention: Retention, limit: u32) -> u32;
 }
 

@@ -65,6 +65,29 @@ async fn a_handler_that_is_stopped_is_given_back_as_an_interruption() {
 }
 
 #[tokio::test]
+async fn what_a_drain_did_is_kept_with_its_worker_and_added_up_by_build() {
+    for jobs in open().await {
+        let (record, report) = stopped(&jobs, "cooperative").await;
+        jobs.operate().cancel(&[record.id]).await.unwrap();
+        let (_, short) = stopped(&jobs, "short").await;
+        let workers = jobs.inspect().workers().await.unwrap();
+        let kept: Vec<_> = workers.iter().map(|worker| worker.drained.unwrap()).collect();
+        assert_eq!((kept[1].settled, kept[1].interrupted), (0, 1));
+        assert_eq!((kept[0].settled, kept[0].interrupted), (1, 0));
+        for (kept, report) in kept.iter().zip([short, report]) {
+            assert_eq!(kept.settled, report.in_drain.settled);
+            assert!(Duration::ZERO < kept.took && kept.took <= report.took, "{kept:?}");
+        }
+        let deploys = jobs.inspect().deploys().await.unwrap();
+        assert_eq!(deploys.len(), 1);
+        let deploy = &deploys[0];
+        assert_eq!((deploy.workers, deploy.drained, deploy.taken_back), (2, 2, 0));
+        assert_eq!((deploy.settled, deploy.interrupted, deploy.reclaimed), (1, 1, 0));
+        assert_eq!(deploy.share_by_expiry(), Some(0.0));
+    }
+}
+
+#[tokio::test]
 async fn a_permanent_error_after_the_stop_is_a_dead_letter() {
     for jobs in open().await {
         let (record, _) = stopped(&jobs, "permanent when stopped").await;

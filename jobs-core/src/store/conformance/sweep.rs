@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use futures_util::future::join;
 
-use super::super::{Author, CANCELLED, Claim, Claimed, Leaving, Renewed, Swept};
+use super::super::{Author, CANCELLED, Claim, Claimed, Drained, Leaving, Renewed, Swept};
 use super::scene::{ALL, NO_JITTER, SECOND, Scene, build, ended, ids, job, moved, sweep};
 use super::{Subject, Tampering};
-use crate::id::{ClaimNumber, WorkerId};
+use crate::id::{ClaimNumber, Fence, WorkerId};
 use crate::lease::Lease;
 use crate::outcome::{Ending, Interruption};
 use crate::record::{Budget, Counters, EventKind};
@@ -306,7 +306,7 @@ pub(super) async fn an_abandoned_run_stays_claimed_until_its_process_is_gone(
     let scene = Scene::open(subject).await;
     let kept = scene.run(&job("a")).await;
     let left = scene.run(&job("b")).await;
-    let leaving = Leaving { abandoned: vec![kept.fence], gone_in: SECOND };
+    let leaving = leaving(vec![kept.fence]);
     assert_eq!(scene.leave(&leaving).await, [left.fence.job]);
     assert_eq!(scene.state(kept.fence.job).await, State::Running);
     assert_eq!(scene.leave(&leaving).await, [], "it leaves once");
@@ -322,14 +322,14 @@ pub(super) async fn an_abandoned_run_stays_claimed_until_its_process_is_gone(
 pub(super) async fn an_abandoned_run_may_still_settle(subject: &dyn Subject) {
     let scene = Scene::open(subject).await;
     let run = scene.run(&job("a")).await;
-    scene.leave(&Leaving { abandoned: vec![run.fence], gone_in: SECOND }).await;
+    scene.leave(&leaving(vec![run.fence])).await;
     scene.end_as(&run, &Ending::Done, State::Succeeded).await;
 }
 
 pub(super) async fn a_worker_that_leaves_claims_nothing_more(subject: &dyn Subject) {
     let scene = Scene::open(subject).await;
     let run = scene.run(&job("a")).await;
-    scene.leave(&Leaving { abandoned: vec![run.fence], gone_in: SECOND }).await;
+    scene.leave(&leaving(vec![run.fence])).await;
     scene.enqueue(&[job("a")]).await;
     let heads = scene.heads(&["default"]).await;
     let claim = Claim { worker: scene.worker, heads: &heads, limit: 1 };
@@ -365,4 +365,9 @@ pub(super) async fn a_run_settled_while_its_lease_is_swept_is_written_once(subje
         }
         subject.operate().cancel(&[run.fence.job]).await.unwrap();
     }
+}
+
+/// A worker that leaves at once, and runs that it abandons for a second.
+fn leaving(abandoned: Vec<Fence>) -> Leaving {
+    Leaving { abandoned, gone_in: SECOND, drained: Drained::default() }
 }

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use super::super::{
-    Author, Held, Leaving, NewWorker, Phase, Renewed, Sweep, Swept, WORKERS_KEPT, WorkerRecord,
+    Author, Drained, Duty, Held, Leaving, NewWorker, Phase, Renewed, Sweep, Swept, WORKERS_KEPT,
+    WorkerRecord,
 };
 use super::Moment;
 use super::claim::size;
@@ -26,6 +27,8 @@ impl Tables {
             started_at: at.now,
             ended_at: None,
             is_taken_back: false,
+            drained: None,
+            reclaimed: 0,
             held: 0,
         };
         let worker = Worker { record, lease: worker.lease, renewed: at.elapsed, gone_at: None };
@@ -64,6 +67,12 @@ impl Tables {
             worker.record.is_taken_back = true;
             workers.push(worker.record.id);
         }
+        for id in &workers {
+            let held = count(self.runs_of(*id).count());
+            if let Some(worker) = self.workers.get_mut(id) {
+                worker.record.reclaimed = held;
+            }
+        }
         let is_left = |job: &&JobRecord| !job.worker.is_some_and(|worker| self.is_open(worker));
         let left: Vec<_> = self
             .in_state(State::Running)
@@ -96,6 +105,8 @@ impl Tables {
         let (abandoned, held): (Vec<_>, Vec<_>) =
             self.runs_of(worker).map(fence).partition(|run| leaving.abandoned.contains(run));
         if let Some(worker) = self.workers.get_mut(&worker) {
+            let interrupted = leaving.drained.interrupted + count(held.len());
+            worker.record.drained = Some(Drained { interrupted, ..leaving.drained });
             worker.record.phase = Phase::Done;
             if abandoned.is_empty() {
                 worker.record.ended_at = Some(at.now);
@@ -112,11 +123,28 @@ impl Tables {
         held.into_iter().map(give_back).collect()
     }
 
+    pub(super) fn take_duty(&mut self, duty: Duty, worker: WorkerId) -> bool {
+        let holder = self.duties.get(&duty).copied();
+        let is_free = holder.is_none_or(|holder| holder == worker || !self.may_claim(holder));
+        let takes = is_free && self.may_claim(worker);
+        if takes {
+            self.duties.insert(duty, worker);
+        }
+        takes
+    }
+
+    pub(super) fn give_back_duty(&mut self, duty: Duty, worker: WorkerId) {
+        if self.duties.get(&duty) == Some(&worker) {
+            self.duties.remove(&duty);
+        }
+    }
+
     /// Forgets workers that ended long ago and hold nothing.
     pub(super) fn forget_workers(&mut self, now: Timestamp) {
         let is_old =
             |worker: &Worker| worker.record.ended_at.is_some_and(|at| at.after(WORKERS_KEPT) < now);
-        let is_idle = |id| self.runs_of(id).next().is_none();
+        let has_duty = |id| self.duties.values().any(|holder| *holder == id);
+        let is_idle = |id| self.runs_of(id).next().is_none() && !has_duty(id);
         let old = self.workers.values().filter(|worker| is_old(worker));
         let old: Vec<_> = old.map(|worker| worker.record.id).filter(|id| is_idle(*id)).collect();
         for id in old {
@@ -127,4 +155,8 @@ impl Tables {
     pub(super) fn runs_of(&self, worker: WorkerId) -> impl Iterator<Item = &JobRecord> {
         self.in_state(State::Running).filter(move |job| job.worker == Some(worker))
     }
+}
+
+fn count(runs: usize) -> u64 {
+    u64::try_from(runs).unwrap_or(u64::MAX)
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
-use super::super::{Author, Paused, WorkerRecord};
+use super::super::{Author, Duty, Paused, WorkerRecord};
 use crate::clock::Timestamp;
 use crate::id::{ClaimNumber, Fence, JobId, WorkerId};
 use crate::lease::Lease;
@@ -23,6 +23,8 @@ pub(super) struct Tables {
     pub(super) abandoned: BTreeSet<Fence>,
     pub(super) events: BTreeMap<JobId, VecDeque<Event>>,
     pub(super) paused: BTreeMap<String, Paused>,
+    /// Who has a duty, or had it last.
+    pub(super) duties: BTreeMap<Duty, WorkerId>,
     last_job: i64,
     last_worker: i64,
 }

@@ -7,7 +7,9 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use jobs_core::store::{Author, Heartbeat, Held, Leaving, NewWorker, Phase, Renewed, Sweep, Swept};
+use jobs_core::store::{
+    Author, Drained, Duty, Heartbeat, Held, Leaving, NewWorker, Phase, Renewed, Sweep, Swept,
+};
 use jobs_core::{
     Ending, Interruption, JobId, Ladder, Random, Run, SeededRandom, Settlement, StoreError,
     StoreErrorKind, WorkerId, micros, transition,
@@ -21,7 +23,7 @@ use super::lane::{Lane, Lanes, Wait};
 use super::migrate::SCHEMA_VERSION;
 use super::row::{self, Columns};
 use super::settle::{Taking, write};
-use super::sql::Statements;
+use super::sql::{Statement, Statements};
 
 impl PostgresStore {
     pub(super) async fn register_worker(&self, worker: &NewWorker) -> Attempt<WorkerId> {
@@ -56,6 +58,10 @@ impl PostgresStore {
         let workers = expired.iter().map(|row| Columns::of(row).next().map(WorkerId));
         let mut workers = workers.collect::<Attempt<Vec<WorkerId>>>()?;
         workers.sort_unstable();
+        if !workers.is_empty() {
+            let ended: Vec<i64> = workers.iter().map(|worker| worker.0).collect();
+            lane.fetch(self.statements().reclaim().bind(ended)).await?;
+        }
         let lost = lane.fetch(self.statements().lost_runs().bind(i64::from(sweep.limit))).await?;
         let (told, untold) = by_word(lost)?;
         let given_up = Taken { by: &sweep.by, ending: GIVEN_UP, draw: sweep.draw };
@@ -66,6 +72,18 @@ impl PostgresStore {
         lane.commit().await?;
         self.ring_if(!jobs.is_empty());
         Ok(Swept { workers, jobs })
+    }
+}
+
+impl PostgresStore {
+    pub(super) async fn take_duty_over(&self, duty: Duty, worker: WorkerId) -> Attempt<bool> {
+        let take = self.statements().take_duty().bind(duty.as_str()).bind(worker.0);
+        Ok(!self.lanes().one(take).await?.is_empty())
+    }
+
+    pub(super) async fn let_go_of_duty(&self, duty: Duty, worker: WorkerId) -> Attempt<()> {
+        let give = self.statements().give_back_duty().bind(duty.as_str()).bind(worker.0);
+        self.lanes().one(give).await.map(drop)
     }
 }
 
@@ -119,6 +137,7 @@ impl Leave<'_> {
         let held = lane.fetch(statements.held_runs().bind(self.worker.0)).await?;
         let taken = Taken { by: self.by, ending: GIVEN_UP, draw: self.draw };
         let jobs = taken.back(&mut lane, statements, &held).await?;
+        lane.fetch(self.report(jobs.len())).await?;
         if !jobs.is_empty() {
             // Not by the bell: its window would run on the heartbeat's runtime, which ends now.
             let channel = self.store.bell().channel().to_owned();
@@ -126,6 +145,17 @@ impl Leave<'_> {
         }
         lane.commit().await?;
         Ok(jobs.into_iter().map(|(job, _)| job).collect())
+    }
+
+    /// The report of the drain, with what the close gave back.
+    fn report(&self, gave_back: usize) -> Statement {
+        let Drained { settled, interrupted, released, abandoned, took } = self.leaving.drained;
+        let gave_back = u64::try_from(gave_back).unwrap_or(u64::MAX);
+        let mut report = self.store.statements().report().bind(self.worker.0);
+        for count in [settled, interrupted.saturating_add(gave_back), released, abandoned] {
+            report = report.bind(i64::try_from(count).unwrap_or(i64::MAX));
+        }
+        report.bind(micros(took))
     }
 }
 

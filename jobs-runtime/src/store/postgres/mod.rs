@@ -37,8 +37,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use jobs_core::store::{
-    Author, CheckpointSave, Claim, Claimed, Enqueued, Heartbeat, NewWorker, Promoted, Retention,
-    Row, Settled, Standing, Store, Sweep, Swept, Wake,
+    Author, CheckpointSave, Claim, Claimed, Duty, Enqueued, Heartbeat, NewWorker, Promoted,
+    Retention, Row, Settled, Standing, Store, Sweep, Swept, Wake,
 };
 use jobs_core::{
     Fence, NewJob, QueueName, Random, Route, Settlement, StoreError, StoreErrorKind, StoreId,
@@ -291,6 +291,16 @@ impl Store for PostgresStore {
 
     async fn sweep(&self, sweep: &Sweep) -> Result<Swept, StoreError> {
         self.sweep_leases(sweep).await.map_err(|trouble| trouble.during("sweep"))
+    }
+
+    async fn take_duty(&self, duty: Duty, worker: WorkerId) -> Result<bool, StoreError> {
+        let taken = self.take_duty_over(duty, worker).await;
+        taken.map_err(|trouble| trouble.during("take a duty"))
+    }
+
+    async fn give_back_duty(&self, duty: Duty, worker: WorkerId) -> Result<(), StoreError> {
+        let given = self.let_go_of_duty(duty, worker).await;
+        given.map_err(|trouble| trouble.during("give a duty back"))
     }
 
     async fn prune(&self, retention: Retention, limit: u32) -> Result<u32, StoreError> {

@@ -1,6 +1,8 @@
 //! Rows as values. Texts of a row are taken as they are; numbers and names are checked.
 
-use jobs_core::store::{Phase, WorkerRecord};
+use std::time::Duration;
+
+use jobs_core::store::{Drained, Phase, WorkerRecord};
 use jobs_core::{
     Budget, COUNTER_MAX, ClaimNumber, ClaimedJob, Counters, Event, EventKind, Fence, JobId,
     JobRecord, Place, Priority, QueueName, RefusedBy, Run, State, StoreErrorKind, StoredCheckpoint,
@@ -230,8 +232,24 @@ pub(super) fn worker(row: &PgRow) -> Attempt<WorkerRecord> {
         started_at: columns.at()?,
         ended_at: columns.at_if()?,
         is_taken_back: columns.next()?,
+        reclaimed: columns.next::<i64>()?.unsigned_abs(),
+        drained: drained(&mut columns)?,
         held: columns.next::<i64>()?.unsigned_abs(),
     })
+}
+
+/// A worker's report, where it has left one.
+fn drained(columns: &mut Columns<'_>) -> Attempt<Option<Drained>> {
+    let mut next = || Ok::<_, Trouble>(columns.next::<Option<i64>>()?.map(i64::unsigned_abs));
+    let (settled, interrupted, released) = (next()?, next()?, next()?);
+    let (abandoned, took_us) = (next()?, next()?);
+    Ok(settled.map(|settled| Drained {
+        settled,
+        interrupted: interrupted.unwrap_or(0),
+        released: released.unwrap_or(0),
+        abandoned: abandoned.unwrap_or(0),
+        took: Duration::from_micros(took_us.unwrap_or(0)),
+    }))
 }
 
 /// A counter from its column. A negative one can only have been written by hand: nothing yet.

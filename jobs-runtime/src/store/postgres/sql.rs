@@ -61,14 +61,14 @@ statements! {
     kept {
         checkpoint, claim, claim_head, claimed_checkpoints, done, enqueue, enqueue_twins,
         enqueue_unique, held, meta, notify, promote, record_events, renew, reread, routes,
-        same_store, settle_done, settle_read, standing, worker_open,
+        same_store, settle_done, settle_read, standing, take_duty, worker_open,
     }
     fresh {
         abandon, cancel_waiting, close, counts, events, exhausted, forget_abandoned,
-        forget_cancel_requests, forget_checkpoints, held_runs, held_snapshot, job, jobs, leave,
-        lost_runs, operate_read, pause, paused, prune, prune_workers, recall, redrive,
-        refused_routes, register, request_cancel, resume, run_now, settle, states, states_settled,
-        take_back, workers,
+        forget_cancel_requests, forget_checkpoints, give_back_duty, held_runs, held_snapshot, job,
+        jobs, leave, lost_runs, operate_read, pause, paused, prune, prune_workers, recall, reclaim,
+        redrive, refused_routes, register, report, request_cancel, resume, run_now, settle, states,
+        states_settled, take_back, workers,
     }
 }
 

@@ -1,7 +1,9 @@
 //! What people and tools look at. Each answer is one statement, so no read stays open.
 
+use std::time::Duration;
+
 use async_trait::async_trait;
-use jobs_core::store::{Count, Filter, Inspect, Paused, Phase, WorkerRecord};
+use jobs_core::store::{Count, Drained, Filter, Inspect, Paused, Phase, WorkerRecord};
 use jobs_core::{Event, JobId, JobRecord, WorkerId};
 use sqlx::sqlite::SqliteRow;
 
@@ -84,8 +86,24 @@ fn worker(row: &SqliteRow) -> Result<WorkerRecord, sqlx::Error> {
         started_at: columns.instant()?,
         ended_at: columns.instant_or_null()?,
         is_taken_back: columns.flag()?,
+        reclaimed: columns.number()?.max(0).unsigned_abs(),
+        drained: drained(&mut columns)?,
         held: columns.number()?.max(0).unsigned_abs(),
     })
+}
+
+/// A worker's report, where it has left one.
+fn drained(columns: &mut Columns<'_>) -> Result<Option<Drained>, sqlx::Error> {
+    let mut next = || Ok::<_, sqlx::Error>(columns.number_or_null()?.map(i64::unsigned_abs));
+    let (settled, interrupted, released) = (next()?, next()?, next()?);
+    let (abandoned, took_us) = (next()?, next()?);
+    Ok(settled.map(|settled| Drained {
+        settled,
+        interrupted: interrupted.unwrap_or(0),
+        released: released.unwrap_or(0),
+        abandoned: abandoned.unwrap_or(0),
+        took: Duration::from_micros(took_us.unwrap_or(0)),
+    }))
 }
 
 fn paused(row: &SqliteRow) -> Result<Paused, sqlx::Error> {

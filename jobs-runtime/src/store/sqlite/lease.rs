@@ -19,13 +19,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use jobs_core::store::{Author, Leaving, NewWorker, Settled, Sweep, Swept};
+use jobs_core::store::{Author, Drained, Duty, Leaving, NewWorker, Settled, Sweep, Swept};
 use jobs_core::{
     Clock, Ending, Fence, Interruption, JobId, Ladder, Random, Run, SeededRandom, Timestamp,
     WorkerId, micros, transition,
 };
-use sqlx::sqlite::SqliteRow;
-use sqlx::{Row as _, SqliteConnection};
+use sqlx::query::Query;
+use sqlx::sqlite::{SqliteArguments, SqliteRow};
+use sqlx::{Row as _, Sqlite, SqliteConnection};
 
 use super::alive::{Life, LockFile, LockFiles};
 use super::error::{During, Result};
@@ -327,6 +328,7 @@ impl Write for Close {
         held.retain(|_| !each.next().is_some_and(is_abandoned));
         let ending = |_| Ending::Interrupted(Interruption::GivenUp);
         let given = give_back(tx, now, &self.by, &held, ending, self.draw).await?;
+        self.report(given.len()).execute(&mut *tx).await.during(DOING)?;
         Ok(given.into_iter().map(|(id, _)| id).collect())
     }
 
@@ -339,6 +341,52 @@ impl Write for Close {
             self.observer.files.release(self.worker);
             self.observer.renewals.forget(self.worker);
         }
+    }
+}
+
+impl Close {
+    /// The report of the drain, with what the close gave back.
+    fn report(&self, gave_back: usize) -> Query<'static, Sqlite, SqliteArguments> {
+        let Drained { settled, interrupted, released, abandoned, took } = self.leaving.drained;
+        let gave_back = u64::try_from(gave_back).unwrap_or(u64::MAX);
+        let mut report = sqlx::query(sql::REPORT).bind(self.worker.0);
+        for count in [settled, interrupted.saturating_add(gave_back), released, abandoned] {
+            report = report.bind(i64::try_from(count).unwrap_or(i64::MAX));
+        }
+        report.bind(micros(took))
+    }
+}
+
+/// A duty to be taken or given back.
+pub(super) struct ChangeDuty {
+    statement: &'static str,
+    duty: Duty,
+    worker: WorkerId,
+}
+
+impl ChangeDuty {
+    pub(super) const fn take(duty: Duty, worker: WorkerId) -> Self {
+        Self { statement: sql::TAKE_DUTY, duty, worker }
+    }
+
+    pub(super) const fn give_back(duty: Duty, worker: WorkerId) -> Self {
+        Self { statement: sql::GIVE_BACK_DUTY, duty, worker }
+    }
+}
+
+#[async_trait]
+impl Write for ChangeDuty {
+    /// Whether the worker has it now, of one that takes it.
+    type Answer = bool;
+
+    async fn run(&mut self, tx: &mut SqliteConnection, _: Timestamp) -> Result<bool> {
+        let change = sqlx::query(self.statement).bind(self.duty.as_str()).bind(self.worker.0);
+        let has = change.fetch_optional(tx).await.during("changing who has a duty")?;
+        Ok(has.is_some())
+    }
+
+    fn wakes(&self, _: &bool) -> bool {
+        false
     }
 }
 

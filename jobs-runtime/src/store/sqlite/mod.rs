@@ -51,8 +51,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use jobs_core::store::{
-    Author, CheckpointSave, Claim, Claimed, Enqueued, Heartbeat, NewWorker, Promoted, Retention,
-    Row, Settled, Standing, Store, Sweep, Swept, Wake,
+    Author, CheckpointSave, Claim, Claimed, Duty, Enqueued, Heartbeat, NewWorker, Promoted,
+    Retention, Row, Settled, Standing, Store, Sweep, Swept, Wake,
 };
 use jobs_core::{
     Clock, Fence, NewJob, QueueName, Random, Route, Settlement, StoreError, StoreId, WorkerId,
@@ -69,7 +69,7 @@ use self::enqueue::Enqueue;
 use self::error::{During, Result};
 use self::file::Location;
 use self::heartbeat::Beat;
-use self::lease::{Observer, Register, Renewals, TakeBack};
+use self::lease::{ChangeDuty, Observer, Register, Renewals, TakeBack};
 use self::operate::Prune;
 pub use self::options::{SqliteOptions, Synchronous};
 use self::row::Columns;
@@ -297,6 +297,14 @@ impl Store for SqliteStore {
 
     async fn sweep(&self, sweep: &Sweep) -> Result<Swept> {
         self.writer().write(TakeBack::new(sweep, self.observer())).await
+    }
+
+    async fn take_duty(&self, duty: Duty, worker: WorkerId) -> Result<bool> {
+        self.writer().write(ChangeDuty::take(duty, worker)).await
+    }
+
+    async fn give_back_duty(&self, duty: Duty, worker: WorkerId) -> Result<()> {
+        self.writer().write(ChangeDuty::give_back(duty, worker)).await.map(drop)
     }
 
     async fn prune(&self, retention: Retention, limit: u32) -> Result<u32> {

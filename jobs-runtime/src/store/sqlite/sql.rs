@@ -35,6 +35,7 @@ statements! {
     FORGET_ABANDONED = "forget_abandoned";
     FORGET_CANCEL_REQUESTS = "forget_cancel_requests";
     FORGET_CHECKPOINTS = "forget_checkpoints";
+    GIVE_BACK_DUTY = "give_back_duty";
     HELD = "held";
     HELD_RUNS = "held_runs";
     JOB = "job";
@@ -61,6 +62,7 @@ statements! {
     REFUSED_ROUTES = "refused_routes";
     REGISTER = "register";
     RENEW = "renew";
+    REPORT = "report";
     REQUEST_CANCEL = "request_cancel";
     REREAD = "reread";
     RESUME = "resume";
@@ -71,6 +73,7 @@ statements! {
     SETTLE_READ = "settle_read";
     STANDING = "standing";
     TAKE_BACK = "take_back";
+    TAKE_DUTY = "take_duty";
     UNREADABLE = "unreadable";
     WORKER_OPEN = "worker_open";
     WORKERS = "workers";

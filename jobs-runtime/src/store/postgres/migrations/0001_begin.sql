@@ -117,19 +117,34 @@ CREATE TABLE {schema}.worker (
     started_at_us BIGINT NOT NULL,
     expires_at_us BIGINT NOT NULL,
     ended_at_us BIGINT,
+    -- How many runs it held when a sweep ended its lease.
+    reclaimed BIGINT NOT NULL DEFAULT 0,
     is_taken_back BOOLEAN NOT NULL DEFAULT false,
     -- It claims nothing more, and its lease stays open until the process is gone.
     is_leaving BOOLEAN NOT NULL DEFAULT false,
     phase TEXT NOT NULL,
     name TEXT NOT NULL,
     build TEXT NOT NULL,
-    manifest TEXT NOT NULL
+    manifest TEXT NOT NULL,
+    -- Its report, once it left by its own word.
+    drain_settled BIGINT,
+    drain_interrupted BIGINT,
+    drain_released BIGINT,
+    drain_abandoned BIGINT,
+    drain_took_us BIGINT
 ) WITH (
     -- Renewals rewrite the row in place, on its own page.
     fillfactor = 50
 );
 
 CREATE INDEX worker_open ON {schema}.worker (id) WHERE ended_at_us IS NULL;
+
+-- What only one worker does at a time, and who had it last: for as long as that worker's lease is
+-- open and it does not leave.
+CREATE TABLE {schema}.duty (
+    name TEXT PRIMARY KEY,
+    worker_id BIGINT NOT NULL
+);
 
 CREATE TABLE {schema}.cancel_request (
     job_id BIGINT PRIMARY KEY,

@@ -183,10 +183,25 @@ CREATE TABLE jobs_worker (
     -- It claims nothing more, and its lease stays open until the process is gone.
     is_leaving INTEGER NOT NULL DEFAULT 0,
     ended_at_us INTEGER,
-    is_taken_back INTEGER NOT NULL DEFAULT 0
+    is_taken_back INTEGER NOT NULL DEFAULT 0,
+    -- How many runs it held when a sweep ended its lease.
+    reclaimed INTEGER NOT NULL DEFAULT 0,
+    -- Its report, once it left by its own word.
+    drain_settled INTEGER,
+    drain_interrupted INTEGER,
+    drain_released INTEGER,
+    drain_abandoned INTEGER,
+    drain_took_us INTEGER
 ) STRICT;
 
 CREATE INDEX jobs_worker_open ON jobs_worker (id) WHERE ended_at_us IS NULL;
+
+-- What only one worker does at a time, and who had it last: for as long as that worker's lease is
+-- open and it does not leave.
+CREATE TABLE jobs_duty (
+    name TEXT PRIMARY KEY,
+    worker_id INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
 
 -- Requests to cancel runs. One of an earlier run has no effect.
 CREATE TABLE jobs_cancel_request (

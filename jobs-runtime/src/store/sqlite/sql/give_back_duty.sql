@@ -1,0 +1,3 @@
+-- Gives back a duty, where it is this worker's.
+-- ?1 duty, ?2 worker.
+DELETE FROM jobs_duty WHERE name = ?1 AND worker_id = ?2
