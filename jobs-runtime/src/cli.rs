@@ -25,6 +25,7 @@ mod database;
 mod enqueue;
 mod exit;
 mod list;
+mod manifest;
 mod migrate;
 mod output;
 mod pause;
@@ -34,6 +35,7 @@ mod record;
 mod run_now;
 mod select;
 mod show;
+mod stranded;
 mod visible;
 mod when;
 mod workers;
@@ -92,6 +94,10 @@ pub enum Command {
     Pause(pause::Pause),
     /// Let a paused queue be claimed from again.
     Resume(pause::Resume),
+    /// Say whether a build is safe to deploy, and in which order.
+    Manifest(manifest::Options),
+    /// Count the waiting jobs that no live worker can read.
+    Stranded(stranded::Options),
     /// List the workers that the store knows, newest first.
     Workers(workers::Options),
     /// Delete finished jobs.
@@ -144,6 +150,8 @@ impl Command {
             Self::RunNow(options) => options.run(cx).await,
             Self::Pause(options) => options.run(cx).await,
             Self::Resume(options) => options.run(cx).await,
+            Self::Manifest(options) => options.run(cx).await,
+            Self::Stranded(options) => options.run(cx).await,
             Self::Workers(options) => options.run(cx).await,
             Self::Prune(options) => options.run(cx).await,
             Self::Migrate(options) => options.run(cx).await,

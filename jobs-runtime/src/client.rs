@@ -7,12 +7,15 @@ use std::time::Duration;
 use jobs_core::store::memory::MemoryStore;
 use jobs_core::store::{Enqueued, Inspect, Operate, Retention, Store};
 use jobs_core::{
-    BuildId, Clock, EnvelopeError, JobId, JobRecord, MAX_PAYLOAD_BYTES, NewJob, Random, StoreId,
+    BuildId, Clock, EnvelopeError, Job, JobId, JobRecord, MAX_PAYLOAD_BYTES, NewJob, Random,
+    StoreId,
 };
 
 use crate::clock::SystemClock;
 use crate::enqueue::{Enqueue, Enqueueable};
 use crate::error::{Error, ErrorKind};
+use crate::manifest::ProducedKind;
+use crate::producer::{self, Gate, Producer};
 use crate::random::OsRandom;
 #[cfg(feature = "postgres")]
 use crate::store::postgres::{PostgresOptions, PostgresStore};
@@ -29,6 +32,7 @@ pub struct Jobs {
 struct Inner {
     backend: Backend,
     settings: Settings,
+    producer: Producer,
 }
 
 /// How a client is opened.
@@ -44,6 +48,7 @@ struct Settings {
     random: Arc<dyn Random>,
     build: BuildId,
     max_payload_bytes: usize,
+    producer: producer::Wanted,
     #[cfg(feature = "sqlite")]
     sqlite: Vec<Change<SqliteOptions>>,
     #[cfg(feature = "postgres")]
@@ -69,6 +74,7 @@ impl Jobs {
                 random: Arc::new(OsRandom::new()),
                 build: BuildId::default(),
                 max_payload_bytes: MAX_PAYLOAD_BYTES,
+                producer: producer::Wanted::default(),
                 #[cfg(feature = "sqlite")]
                 sqlite: Vec::new(),
                 #[cfg(feature = "postgres")]
@@ -193,6 +199,10 @@ impl Jobs {
         &self.inner.backend
     }
 
+    pub(crate) fn producer(&self) -> &Producer {
+        &self.inner.producer
+    }
+
     pub(crate) fn clock(&self) -> &Arc<dyn Clock> {
         &self.inner.settings.clock
     }
@@ -205,8 +215,15 @@ impl Jobs {
         &self.inner.settings.random
     }
 
+    /// This client, once it has said what it produces.
+    async fn published(self) -> Self {
+        self.producer().publish(&self).await;
+        self
+    }
+
     fn new(backend: Backend, settings: Settings) -> Self {
-        Self { inner: Arc::new(Inner { backend, settings }) }
+        let producer = Producer::new(settings.producer.clone());
+        Self { inner: Arc::new(Inner { backend, settings, producer }) }
     }
 }
 
@@ -296,6 +313,24 @@ impl JobsBuilder {
         this
     }
 
+    /// Says in the manifest of this build that the program enqueues a job; for programs that only
+    /// enqueue, since a worker publishes what it handles. It is published when the store is opened
+    /// and every hour that something is enqueued, for `jobs manifest check`.
+    #[must_use]
+    pub fn produces<J: Job>(mut self) -> Self {
+        self.settings.producer.produces.push(ProducedKind::of::<J>());
+        self
+    }
+
+    /// Asks before each enqueue whether a live worker reads the kind and version. An answer stands
+    /// for 30 s where it is yes and for 2 s where it is no, so it costs a statement now and then.
+    /// Where no worker is there at all, everything may be enqueued. Default: nobody is asked.
+    #[must_use]
+    pub fn gate(mut self, gate: Gate) -> Self {
+        self.settings.producer.gate = Some(gate);
+        self
+    }
+
     /// Another source of time, for tests.
     #[must_use]
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
@@ -333,7 +368,7 @@ impl JobsBuilder {
             }
             _ => return Err(unknown_scheme(url).into()),
         };
-        Ok(Jobs::new(backend, settings))
+        Ok(Jobs::new(backend, settings).published().await)
     }
 
     /// Uses a pool of the application's own; the file must not be in memory.
@@ -344,7 +379,7 @@ impl JobsBuilder {
     pub async fn from_sqlite(self, pool: &sqlx::SqlitePool) -> Result<Jobs, Error> {
         let settings = self.checked()?;
         let store = SqliteStore::from_pool(pool, settings.sqlite()).await?;
-        Ok(Jobs::new(Backend::Sqlite(store), settings))
+        Ok(Jobs::new(Backend::Sqlite(store), settings).published().await)
     }
 
     /// Uses a pool of the application's own.
@@ -356,7 +391,7 @@ impl JobsBuilder {
         let settings = self.checked()?;
         let options = settings.postgres();
         let store = PostgresStore::from_pool(pool.clone(), options).await?;
-        Ok(Jobs::new(Backend::Postgres(store), settings))
+        Ok(Jobs::new(Backend::Postgres(store), settings).published().await)
     }
 
     /// Uses a store of the application's own. It should pass the conformance suite of `jobs-core`.

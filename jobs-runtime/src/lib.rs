@@ -14,11 +14,14 @@ mod enqueue;
 mod error;
 mod handler;
 mod log;
+pub mod manifest;
+mod producer;
 mod random;
 mod registry;
 mod run;
 mod signals;
 pub mod store;
+pub mod testing;
 mod worker;
 
 #[doc(hidden)]
@@ -32,6 +35,7 @@ pub use self::context::{Interrupted, JobContext, MAX_CHECKPOINT_BYTES};
 pub use self::enqueue::{Answer, Enqueue, EnqueueIn, Enqueueable};
 pub use self::error::{Error, ErrorKind};
 pub use self::handler::{Ends, Handler, HandlerFn, JobError, Outcome, ResultExt, Takes};
+pub use self::producer::Gate;
 pub use self::random::OsRandom;
 pub use self::registry::{Handlers, Next, Registry, RegistryError, WithHandler};
 pub use self::run::RunInfo;

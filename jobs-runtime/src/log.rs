@@ -20,6 +20,9 @@ pub(crate) static REGISTER: Seldom = Seldom::new();
 pub(crate) static PROMOTE: Seldom = Seldom::new();
 pub(crate) static SWEEP: Seldom = Seldom::new();
 pub(crate) static PRUNE: Seldom = Seldom::new();
+pub(crate) static STRANDED: Seldom = Seldom::new();
+pub(crate) static PUBLISH: Seldom = Seldom::new();
+pub(crate) static GATE: Seldom = Seldom::new();
 pub(crate) static WARNINGS: Seldom = Seldom::new();
 
 impl Seldom {

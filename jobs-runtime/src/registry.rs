@@ -16,11 +16,13 @@ use jobs_core::{Job, Kind, Ladder, Line, Policy, QueueName, Reader};
 use self::erased::{Erased, FunctionHandler, TraitHandler};
 pub(crate) use self::erased::{PrepareError, Prepared, StoredText};
 use crate::handler::{Ends, Handler, HandlerFn, JobError, Outcome, Takes};
+use crate::manifest::ProducedKind;
 use crate::run::RunInfo;
 
 /// Collects the handlers of a worker. [`build`](Self::build) reports every mistake at once.
 pub struct Registry<S> {
     handled: Vec<Handled<S>>,
+    produced: Vec<ProducedKind>,
     retired: Vec<String>,
     around: Vec<Arc<Around<S>>>,
 }
@@ -29,6 +31,7 @@ pub struct Registry<S> {
 pub struct Handlers<S> {
     handled: Vec<Handled<S>>,
     by_kind: HashMap<String, Known>,
+    produced: Vec<ProducedKind>,
     around: Vec<Arc<Around<S>>>,
 }
 
@@ -41,6 +44,8 @@ pub(crate) struct Handled<S> {
     pub(crate) policy: Policy,
     pub(crate) ladder: Ladder,
     pub(crate) type_name: &'static str,
+    /// What this build enqueues of it.
+    pub(crate) newest: ProducedKind,
     pub(crate) erased: Box<dyn Erased<S>>,
 }
 
@@ -79,7 +84,7 @@ impl fmt::Debug for Next {
 impl<S: Clone + Send + Sync + 'static> Registry<S> {
     /// An empty list.
     pub fn new() -> Self {
-        Self { handled: Vec::new(), retired: Vec::new(), around: Vec::new() }
+        Self { handled: Vec::new(), produced: Vec::new(), retired: Vec::new(), around: Vec::new() }
     }
 
     /// Adds a job with its [`Handler`]; [`WithHandler`] is every type that has one.
@@ -107,6 +112,14 @@ impl<S: Clone + Send + Sync + 'static> Registry<S> {
     #[must_use]
     pub fn retired(mut self, kind: impl Into<String>) -> Self {
         self.retired.push(kind.into());
+        self
+    }
+
+    /// Says in the manifest that this build enqueues a job which it does not handle. What it handles
+    /// it is taken to enqueue too.
+    #[must_use]
+    pub fn produces<J: Job>(mut self) -> Self {
+        self.produced.push(ProducedKind::of::<J>());
         self
     }
 
@@ -163,7 +176,9 @@ impl<S: Clone + Send + Sync + 'static> Registry<S> {
             }
         }
         if problems.is_empty() {
-            Ok(Handlers { handled: self.handled, by_kind, around: self.around })
+            let mut produced = self.produced;
+            produced.sort_by(|a, b| a.kind.cmp(&b.kind));
+            Ok(Handlers { handled: self.handled, by_kind, produced, around: self.around })
         } else {
             Err(RegistryError { problems })
         }
@@ -237,6 +252,7 @@ impl<S> Handled<S> {
             policy: J::POLICY,
             ladder,
             type_name: std::any::type_name::<J>(),
+            newest: ProducedKind::of::<J>(),
             erased,
         }
     }
@@ -262,6 +278,19 @@ impl<S> Handlers<S> {
 
     pub(crate) fn all(&self) -> &[Handled<S>] {
         &self.handled
+    }
+
+    pub(crate) fn produced(&self) -> &[ProducedKind] {
+        &self.produced
+    }
+
+    pub(crate) fn retired(&self) -> impl Iterator<Item = &str> {
+        let is_retired = |known: &Known| match known {
+            Known::Retired => true,
+            Known::Handled(_) => false,
+        };
+        let kinds = self.by_kind.iter().filter(move |(_, known)| is_retired(known));
+        kinds.map(|(kind, _)| kind.as_str())
     }
 
     pub(crate) fn around(&self) -> &[Arc<Around<S>>] {

@@ -13,10 +13,10 @@ mod exit;
 mod heartbeat;
 mod lease;
 mod ledger;
-mod manifest;
 mod routes;
 mod settle;
 mod shared;
+mod stranded;
 mod upkeep;
 mod wake;
 
@@ -40,6 +40,7 @@ use self::shared::{Settings, Shared, Tally};
 use crate::client::Jobs;
 use crate::error::{Error, ErrorKind};
 use crate::log;
+use crate::manifest::Manifest;
 use crate::registry::Handlers;
 use crate::run::Reason;
 use crate::signals::Signals;
@@ -61,6 +62,7 @@ struct Wanted {
     lease: Duration,
     poll_interval: Duration,
     grace_period: Duration,
+    stranded_deadline: Option<Duration>,
 }
 
 /// The exit status of a process that [`Worker::run_until_terminated`] had to end because something
@@ -95,6 +97,7 @@ impl<S: Clone + Send + Sync + 'static> Worker<S> {
             lease: Lease::default().length(),
             poll_interval: Duration::from_secs(1),
             grace_period: Duration::from_secs(30),
+            stranded_deadline: None,
         };
         Self { jobs: jobs.clone(), handlers, state, wanted }
     }
@@ -142,6 +145,17 @@ impl<S: Clone + Send + Sync + 'static> Worker<S> {
     #[must_use]
     pub fn grace_period(mut self, grace: Duration) -> Self {
         self.wanted.grace_period = grace;
+        self
+    }
+
+    /// Ends jobs that no live worker can read as dead letters of the class `stranded`, once they have
+    /// waited this long: since they were due, or, once a build has given them back, since they were
+    /// enqueued. 1 min to 365 days. Default: they wait for ever, and the log tells of them.
+    ///
+    /// A worker ends nothing before it has seen for ten minutes that nobody reads them.
+    #[must_use]
+    pub fn stranded_deadline(mut self, deadline: Duration) -> Self {
+        self.wanted.stranded_deadline = Some(deadline);
         self
     }
 
@@ -232,6 +246,7 @@ impl<S: Clone + Send + Sync + 'static> Wired<S> {
         loops.spawn(upkeep::sweep_loop(shared.clone()));
         loops.spawn(upkeep::prune_loop(shared.clone()));
         loops.spawn(upkeep::recall_loop(shared.clone()));
+        loops.spawn(stranded::stranded_loop(shared.clone()));
         loops.spawn(claim::claim_loop(shared.clone(), TaskTracker::new()));
         let (report, broke) = tokio::join!(report, watch_over(&shared, &mut loops));
         shared.over.cancel();
@@ -287,7 +302,7 @@ async fn register<S>(shared: &Shared<S>) -> Result<(), StoreError> {
     let worker = NewWorker {
         name: shared.settings.name.clone(),
         build: shared.jobs.build().clone(),
-        manifest: manifest::text(&shared.handlers),
+        manifest: Manifest::of(&shared.handlers).to_json(),
         lease: shared.settings.lease,
     };
     let sent_at = shared.elapsed();
@@ -338,6 +353,8 @@ const MAX_CONCURRENCY: usize = 100_000;
 const POLL_INTERVALS: RangeInclusive<Duration> =
     Duration::from_millis(10)..=Duration::from_hours(1);
 const GRACE_PERIODS: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_hours(24);
+const STRANDED_DEADLINES: RangeInclusive<Duration> =
+    Duration::from_mins(1)..=Duration::from_hours(24 * 365);
 
 impl Wanted {
     fn checked<S>(self, handlers: &Handlers<S>) -> Result<Settings, Error> {
@@ -355,6 +372,11 @@ impl Wanted {
         if !GRACE_PERIODS.contains(&self.grace_period) {
             let given = self.grace_period;
             return refuse(format!("a grace period of {given:?} is not one of 1 s to 24 h"));
+        }
+        if let Some(given) = self.stranded_deadline.filter(|it| !STRANDED_DEADLINES.contains(it)) {
+            return refuse(format!(
+                "a stranded deadline of {given:?} is not one of 1 min to 365 days"
+            ));
         }
         let Some(lease) = Lease::new(self.lease) else {
             return refuse(format!("a lease of {:?} is not one of 1 s to 1 h", self.lease));
@@ -378,6 +400,7 @@ impl Wanted {
             lease,
             poll_interval: self.poll_interval,
             grace_period: self.grace_period,
+            stranded_deadline: self.stranded_deadline,
         })
     }
 }

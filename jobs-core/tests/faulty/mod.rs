@@ -7,11 +7,12 @@ use async_trait::async_trait;
 use jobs_core::store::conformance::{MemorySubject, RawRow, Subject, Tampering};
 use jobs_core::store::{
     Author, CheckpointSave, Claim, Claimed, Duty, Enqueued, Heartbeat, Held, Inspect, Leaving,
-    NewWorker, Operate, Phase, Promoted, Renewed, Retention, Row, Settled, Standing, Store, Sweep,
-    Swept, Transaction, Transactions, Wake,
+    NewWorker, Operate, Phase, Promoted, Renewed, Retention, Row, Settled, Standing, Store, Strand,
+    Sweep, Swept, Transaction, Transactions, Wake,
 };
 use jobs_core::{
-    Fence, JobId, NewJob, QueueName, Route, Settlement, State, StoreError, StoreId, WorkerId,
+    BuildId, Fence, JobId, NewJob, QueueName, Route, Settlement, State, StoreError, StoreId,
+    WorkerId,
 };
 
 type Result<T> = std::result::Result<T, StoreError>;
@@ -165,6 +166,14 @@ impl Store for Faulty {
 
     async fn refused_routes(&self) -> Result<Vec<Route>> {
         self.subject.store().refused_routes().await
+    }
+
+    async fn strand(&self, strand: &Strand<'_>) -> Result<u32> {
+        self.subject.store().strand(strand).await
+    }
+
+    async fn publish(&self, build: &BuildId, manifest: &str) -> Result<()> {
+        self.subject.store().publish(build, manifest).await
     }
 
     async fn recall(&self, routes: &[Route], limit: u32) -> Result<u32> {

@@ -24,6 +24,7 @@ pub(crate) struct Settings {
     pub(crate) lease: Lease,
     pub(crate) poll_interval: Duration,
     pub(crate) grace_period: Duration,
+    pub(crate) stranded_deadline: Option<Duration>,
 }
 
 /// What the loops of one worker share.

@@ -146,6 +146,7 @@ impl Subject for TestStore {
         self.sql(&moved("worker", &worker)).await;
         self.sql(&moved("event", &["at_us"])).await;
         self.sql(&moved("pause", &["paused_at_us"])).await;
+        self.sql(&moved("build", &["seen_at_us"])).await;
     }
 
     async fn plant(&self, row: &RawRow) -> JobId {

@@ -6,13 +6,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use jobs_runtime::store::memory::MemoryStore;
 use jobs_runtime::store::{
-    Author, Cancelled, CheckpointSave, Claim, Claimed, Count, Duty, Enqueued, Filter, Heartbeat,
-    Inspect, NewWorker, Operate, Paused, Promoted, Redrive, Redriven, Retention, Row, Settled,
-    Standing, Store, Sweep, Swept, Wake, WorkerRecord,
+    Author, BuildRecord, Cancelled, CheckpointSave, Claim, Claimed, Count, Duty, Enqueued, Filter,
+    Heartbeat, Inspect, NewWorker, Operate, Paused, Promoted, Redrive, Redriven, Retention, Row,
+    Settled, Standing, Store, Strand, Sweep, Swept, Waiting, Wake, WorkerRecord,
 };
 use jobs_runtime::{
-    Clock, Event, Fence, JobId, JobRecord, NewJob, QueueName, Route, Settlement, StoreError,
-    StoreId, WorkerId,
+    BuildId, Clock, Event, Fence, JobId, JobRecord, NewJob, QueueName, Route, Settlement,
+    StoreError, StoreId, WorkerId,
 };
 
 type Result<T> = std::result::Result<T, StoreError>;
@@ -105,6 +105,8 @@ counted! {
     promote(limit: u32) -> Promoted;
     refused_routes() -> Vec<Route>;
     recall(routes: &[Route], limit: u32) -> u32;
+    strand(strand: &Strand<'_>) -> u32;
+    publish(build: &BuildId, manifest: &str) -> ();
     sweep(sweep: &Sweep) -> Swept;
     take_duty(duty: Duty, worker: WorkerId) -> bool;
     give_back_duty(duty: Duty, worker: WorkerId) -> ();
@@ -117,6 +119,8 @@ counted! {
     events(id: JobId) -> Vec<Event>;
     jobs(filter: &Filter, limit: u32) -> Vec<JobRecord>;
     counts() -> Vec<Count>;
+    waiting() -> Vec<Waiting>;
+    builds() -> Vec<BuildRecord>;
     workers() -> Vec<WorkerRecord>;
     paused() -> Vec<Paused>;
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 
-use super::super::{Count, Filter, Inspect, Paused, Result, WorkerRecord};
+use super::super::{BuildRecord, Count, Filter, Inspect, Paused, Result, Waiting, WorkerRecord};
 use super::MemoryStore;
 use super::claim::size;
 use super::tables::Tables;
@@ -34,6 +34,14 @@ impl Inspect for MemoryStore {
 
     async fn counts(&self) -> Result<Vec<Count>> {
         Ok(self.call(|tables, _| tables.counts()).await)
+    }
+
+    async fn waiting(&self) -> Result<Vec<Waiting>> {
+        Ok(self.call(|tables, _| tables.waiting()).await)
+    }
+
+    async fn builds(&self) -> Result<Vec<BuildRecord>> {
+        Ok(self.call(|tables, _| tables.builds()).await)
     }
 
     async fn workers(&self) -> Result<Vec<WorkerRecord>> {

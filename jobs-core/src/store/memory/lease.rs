@@ -150,6 +150,7 @@ impl Tables {
         for id in old {
             self.workers.remove(&id);
         }
+        self.builds.retain(|_, seen_at| seen_at.after(WORKERS_KEPT) >= now);
     }
 
     pub(super) fn runs_of(&self, worker: WorkerId) -> impl Iterator<Item = &JobRecord> {

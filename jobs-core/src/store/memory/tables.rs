@@ -23,6 +23,8 @@ pub(super) struct Tables {
     pub(super) abandoned: BTreeSet<Fence>,
     pub(super) events: BTreeMap<JobId, VecDeque<Event>>,
     pub(super) paused: BTreeMap<String, Paused>,
+    /// What builds published, and when they were last seen.
+    pub(super) builds: BTreeMap<(String, String), Timestamp>,
     /// Who has a duty, or had it last.
     pub(super) duties: BTreeMap<Duty, WorkerId>,
     last_job: i64,

@@ -52,6 +52,8 @@ impl PostgresStore {
             // Nothing old is left: time for the rest of the housekeeping.
             let workers = self.statements().prune_workers().bind(micros(WORKERS_KEPT));
             self.lanes().one(workers).await?;
+            let builds = self.statements().prune_builds().bind(micros(WORKERS_KEPT));
+            self.lanes().one(builds).await?;
             self.lanes().one(self.statements().forget_cancel_requests()).await?;
             self.lanes().one(self.statements().forget_abandoned()).await?;
         }

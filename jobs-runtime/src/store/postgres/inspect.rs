@@ -1,7 +1,7 @@
 //! What people and tools look at.
 
 use async_trait::async_trait;
-use jobs_core::store::{Count, Filter, Inspect, Paused, WorkerRecord};
+use jobs_core::store::{BuildRecord, Count, Filter, Inspect, Paused, Waiting, WorkerRecord};
 use jobs_core::{Event, JobId, JobRecord, StoreError, Timestamp};
 
 use super::PostgresStore;
@@ -63,6 +63,14 @@ impl Inspect for PostgresStore {
         }
         .await;
         read.map_err(|trouble| trouble.during("count jobs"))
+    }
+
+    async fn waiting(&self) -> Result<Vec<Waiting>, StoreError> {
+        self.waiting_jobs().await.map_err(|trouble| trouble.during("count waiting jobs"))
+    }
+
+    async fn builds(&self) -> Result<Vec<BuildRecord>, StoreError> {
+        self.published_builds().await.map_err(|trouble| trouble.during("list the builds"))
     }
 
     async fn workers(&self) -> Result<Vec<WorkerRecord>, StoreError> {

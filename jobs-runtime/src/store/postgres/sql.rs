@@ -64,11 +64,11 @@ statements! {
         same_store, settle_done, settle_read, standing, take_duty, worker_open,
     }
     fresh {
-        abandon, cancel_waiting, close, counts, events, exhausted, forget_abandoned,
+        abandon, builds, cancel_waiting, close, counts, events, exhausted, forget_abandoned,
         forget_cancel_requests, forget_checkpoints, give_back_duty, held_runs, held_snapshot, job,
-        jobs, leave, lost_runs, operate_read, pause, paused, prune, prune_workers, recall, reclaim,
+        jobs, leave, lost_runs, operate_read, pause, paused, prune, prune_builds, prune_workers, publish, recall, reclaim,
         redrive, refused_routes, register, report, request_cancel, resume, run_now, settle, states,
-        states_settled, take_back, workers,
+        states_settled, strand, take_back, waiting, workers,
     }
 }
 

@@ -3,13 +3,15 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use jobs_core::store::{Count, Drained, Filter, Inspect, Paused, Phase, WorkerRecord};
+use jobs_core::store::{
+    BuildRecord, Count, Drained, Filter, Inspect, Paused, Phase, Waiting, WorkerRecord,
+};
 use jobs_core::{Event, JobId, JobRecord, WorkerId};
 use sqlx::sqlite::SqliteRow;
 
 use super::error::{During, Result};
 use super::row::Columns;
-use super::{SqliteStore, sql};
+use super::{SqliteStore, rollout, sql};
 
 const DOING: &str = "looking at the store";
 
@@ -50,6 +52,19 @@ impl Inspect for SqliteStore {
             key(a).cmp(&key(b))
         });
         Ok(counts)
+    }
+
+    async fn waiting(&self) -> Result<Vec<Waiting>> {
+        let rows = sqlx::query(sql::WAITING).fetch_all(self.reads()).await.during(DOING)?;
+        let rows = rows.iter().map(rollout::waiting);
+        let mut waiting = rows.collect::<Result<Vec<Waiting>, _>>().during(DOING)?;
+        waiting.sort_unstable_by(|a, b| a.place().cmp(&b.place()));
+        Ok(waiting)
+    }
+
+    async fn builds(&self) -> Result<Vec<BuildRecord>> {
+        let rows = sqlx::query(sql::BUILDS).fetch_all(self.reads()).await.during(DOING)?;
+        rows.iter().map(rollout::build).collect::<Result<_, _>>().during(DOING)
     }
 
     async fn workers(&self) -> Result<Vec<WorkerRecord>> {

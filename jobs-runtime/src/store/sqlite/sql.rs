@@ -15,6 +15,7 @@ macro_rules! statements {
 
 statements! {
     ABANDON = "abandon";
+    BUILDS = "builds";
     CANCEL_WAITING = "cancel_waiting";
     CHECKPOINT_MOVED = "checkpoint_moved";
     CHECKPOINT_SAVE = "checkpoint_save";
@@ -52,9 +53,11 @@ statements! {
     PAUSED = "paused";
     PROMOTE = "promote";
     PRUNE = "prune";
+    PRUNE_BUILDS = "prune_builds";
     PRUNE_CHECKPOINTS = "prune_checkpoints";
     PRUNE_EVENTS = "prune_events";
     PRUNE_WORKERS = "prune_workers";
+    PUBLISH = "publish";
     READY_ROUTES = "ready_routes";
     RECALL = "recall";
     RECORD_EVENTS = "record_events";
@@ -72,9 +75,12 @@ statements! {
     SETTLE_DONE = "settle_done";
     SETTLE_READ = "settle_read";
     STANDING = "standing";
+    STRAND = "strand";
+    STRANDED_JOBS = "stranded";
     TAKE_BACK = "take_back";
     TAKE_DUTY = "take_duty";
     UNREADABLE = "unreadable";
+    WAITING = "waiting";
     WORKER_OPEN = "worker_open";
     WORKERS = "workers";
 }
