@@ -173,9 +173,12 @@ impl ProducedKind {
         }
     }
 
+    fn reader(&self) -> Option<&str> {
+        Some(self.readable_by.as_str()).filter(|text| !text.is_empty())
+    }
+
     fn stamp(&self) -> Option<Stamp> {
-        let reader = Some(self.readable_by.as_str()).filter(|text| !text.is_empty());
-        Stamp::parse(&self.version, reader).ok()
+        Stamp::parse(&self.version, self.reader()).ok()
     }
 
     fn version(&self) -> Option<Version> {

@@ -36,6 +36,9 @@ enum What {
     },
 }
 
+/// How long a program counts that was seen enqueueing: it says so every hour that it does.
+const PRODUCER_STAYS: std::time::Duration = std::time::Duration::from_hours(24);
+
 impl Options {
     pub(super) async fn run(&self, cx: &Context) -> Result<()> {
         match &self.what {
@@ -49,7 +52,13 @@ impl Options {
                 let jobs = cx.open().await?;
                 let inspect = jobs.inspect();
                 let live = live(&inspect.workers().await?);
-                answered(cx, &check(&candidate, &live, &inspect.waiting().await?))
+                let now = jobs.clock().now();
+                let builds = inspect.builds().await?;
+                let seen = builds.iter().filter(|it| it.seen_at.after(PRODUCER_STAYS) >= now);
+                let producers: Vec<Manifest> =
+                    seen.filter_map(|it| Manifest::parse(&it.manifest).ok()).collect();
+                let waiting = inspect.waiting().await?;
+                answered(cx, &check(&candidate, &live, &producers, &waiting))
             }
         }
     }

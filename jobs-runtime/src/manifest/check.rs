@@ -10,16 +10,24 @@ use super::{HandledKind, Manifest, ProducedKind, lines};
 
 /// What changes from one build to another, with nothing known of stored rows.
 pub fn diff(old: &Manifest, new: &Manifest) -> Answer {
-    Comparison { live: std::slice::from_ref(old), candidate: new, waiting: None }.answer()
+    let live = std::slice::from_ref(old);
+    Comparison { live, producers: &[], candidate: new, waiting: None }.answer()
 }
 
-/// What deploying a candidate does beside the live builds and to the jobs that wait.
-pub fn check(candidate: &Manifest, live: &[Manifest], waiting: &[Waiting]) -> Answer {
-    Comparison { live, candidate, waiting: Some(waiting) }.answer()
+/// What deploying a candidate does beside live workers, beside the programs that enqueue without
+/// handling, and to the jobs that wait.
+pub fn check(
+    candidate: &Manifest,
+    live: &[Manifest],
+    producers: &[Manifest],
+    waiting: &[Waiting],
+) -> Answer {
+    Comparison { live, producers, candidate, waiting: Some(waiting) }.answer()
 }
 
 struct Comparison<'a> {
     live: &'a [Manifest],
+    producers: &'a [Manifest],
     candidate: &'a Manifest,
     waiting: Option<&'a [Waiting]>,
 }
@@ -44,6 +52,8 @@ impl Comparison<'_> {
             }
         }
         findings.extend(self.left_behind());
+        let produced = self.producers.iter().flat_map(|manifest| &manifest.produces);
+        findings.extend(produced.filter_map(|enqueued| self.still_enqueued(enqueued)));
         Answer::of(findings)
     }
 
@@ -62,7 +72,7 @@ impl Comparison<'_> {
     /// What the candidate enqueues and no live build can read.
     fn ahead(&self, enqueued: &ProducedKind, is_handled: bool) -> Option<Finding> {
         let ProducedKind { kind, version, .. } = enqueued;
-        let reader = Some(enqueued.readable_by.as_str()).filter(|text| !text.is_empty());
+        let reader = enqueued.reader();
         if self.live.is_empty() || self.live.iter().any(|it| it.takes(kind, version, reader)) {
             return None;
         }
@@ -92,13 +102,33 @@ impl Comparison<'_> {
         let (severity, what) = match self.unreadable(kind) {
             None => (Severity::Error, "nobody would run what is left of it".to_owned()),
             Some(0) => (Severity::Warning, "no job of it waits at the moment".to_owned()),
-            Some(jobs) => {
-                (Severity::Error, format!("{jobs} jobs of it wait, and nobody would run them"))
-            }
+            Some(jobs) => (
+                Severity::Error,
+                format!("{} of it wait, and nobody would run them", counted(jobs)),
+            ),
         };
         let instead = "Keep the handler until nothing enqueues it and its last job has ended; or \
                        declare it `retired`, which ends what is left";
         Some(finding(Code::KindRemoved, severity, kind, what, instead))
+    }
+
+    /// What another program still enqueues and the candidate could not read.
+    fn still_enqueued(&self, enqueued: &ProducedKind) -> Option<Finding> {
+        let ProducedKind { kind, version, .. } = enqueued;
+        let is_retired = self.candidate.retired.iter().any(|retired| retired == kind);
+        if !is_retired && self.candidate.takes(kind, version, enqueued.reader()) {
+            return None;
+        }
+        let code = if is_retired {
+            Code::RetiredWithRows
+        } else if self.candidate.handled(kind).is_some() {
+            Code::VersionRegressed
+        } else {
+            Code::KindRemoved
+        };
+        let what = format!("another program still enqueues it, as {version}");
+        let instead = "First deploy that program without it";
+        Some(finding(code, Severity::Error, kind, what, instead))
     }
 
     fn retired(&self, kind: &str) -> Option<Finding> {
@@ -106,7 +136,8 @@ impl Comparison<'_> {
             Some(0) => return None,
             None => (Severity::Warning, "jobs of it that wait become dead letters".to_owned()),
             Some(jobs) => {
-                (Severity::Error, format!("{jobs} jobs of it wait and would become dead letters"))
+                let jobs = counted(jobs);
+                (Severity::Error, format!("{jobs} of it wait and would become dead letters"))
             }
         };
         let instead = "Let them end first, or cancel them, so that nothing is lost by surprise";
@@ -151,7 +182,7 @@ impl Comparison<'_> {
             _ => Severity::Error,
         };
         let count = match jobs {
-            Some(jobs @ 1..) => format!("{jobs} jobs wait that this build can't read"),
+            Some(jobs @ 1..) => format!("{} wait that this build can't read", counted(jobs)),
             Some(0) => "no job waits that this build can't read".to_owned(),
             None => "jobs of it would wait".to_owned(),
         };
@@ -199,13 +230,18 @@ impl Comparison<'_> {
             if is_retired {
                 return self.retired(kind);
             }
-            let what = format!("{} jobs of it wait", self.unreadable(kind).unwrap_or_default());
-            let what = format!("{what}, and neither a live build nor this one handles it");
+            let jobs = counted(self.unreadable(kind).unwrap_or_default());
+            let what =
+                format!("{jobs} of it wait, and neither a live build nor this one handles it");
             let instead = "Deploy a build that does, or declare it `retired`; see `jobs stranded`";
             Some(finding(Code::KindRemoved, Severity::Warning, kind, what, instead))
         });
         told.collect()
     }
+}
+
+fn counted(jobs: u64) -> String {
+    if jobs == 1 { "1 job".to_owned() } else { format!("{jobs} jobs") }
 }
 
 /// Older builds would run a newer minor.

@@ -68,10 +68,10 @@ fn a_removed_kind_is_an_error_until_nothing_of_it_waits() {
     let order = Order::ProducersFirst;
     assert_eq!(told(&diff(&old, &new)), (vec![(code, Severity::Error)], order));
     let live = [old];
-    let some = check(&new, &live, &[waiting("a", "1.0.0", 3)]);
+    let some = check(&new, &live, &[], &[waiting("a", "1.0.0", 3)]);
     assert_eq!(told(&some), (vec![(code, Severity::Error)], order));
     assert!(some.findings[0].what.contains("3 jobs of it wait"), "{some}");
-    assert_eq!(told(&check(&new, &live, &[])), (vec![(code, Severity::Warning)], order));
+    assert_eq!(told(&check(&new, &live, &[], &[])), (vec![(code, Severity::Warning)], order));
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn a_kind_under_an_alias_is_not_removed() {
     let mut renamed = kind("b", "1.0.0", &["1.0"]);
     renamed.aliases.push("a".to_owned());
     renamed.newest.fingerprint.clone_from(&old.handles[0].newest.fingerprint);
-    let answer = check(&build(&[renamed]), &[old], &[waiting("a", "1.0.0", 3)]);
+    let answer = check(&build(&[renamed]), &[old], &[], &[waiting("a", "1.0.0", 3)]);
     let codes: Vec<Code> = answer.findings.iter().map(|finding| finding.code).collect();
     assert_eq!(codes, [Code::KindAddedAndProduced], "{answer}");
 }
@@ -91,7 +91,7 @@ fn what_only_the_candidate_handles_needs_its_workers_first() {
     let new = build(&[kind("a", "1.0.0", &["1.0"]), kind("b", "1.0.0", &["1.0"])]);
     let wanted = vec![(Code::KindAddedAndProduced, Severity::Info)];
     assert_eq!(told(&diff(&old, &new)), (wanted, Order::WorkersFirst));
-    assert_eq!(told(&check(&new, &[], &[])), (vec![], Order::Any), "the first deploy of all");
+    assert_eq!(told(&check(&new, &[], &[], &[])), (vec![], Order::Any), "the first deploy of all");
 }
 
 #[test]
@@ -104,7 +104,7 @@ fn what_nobody_handles_is_an_error() {
         vec![(Code::KindAddedAndProduced, Severity::Error), (Code::VersionAhead, Severity::Error)];
     assert_eq!(told(&diff(&old, &new)), (wanted, Order::WorkersFirst));
     let both = build(&[kind("a", "1.1.0", &["1.1"]), kind("b", "1.0.0", &["1.0"])]);
-    let answer = check(&new, &[old, both], &[]);
+    let answer = check(&new, &[old, both], &[], &[]);
     let is_new = |code| [Code::KindAddedAndProduced, Code::VersionAhead].contains(&code);
     assert!(
         !answer.findings.iter().any(|it| is_new(it.code)),
@@ -127,14 +127,14 @@ fn a_rollback_is_told_with_what_would_wait() {
     let code = Code::VersionRegressed;
     let order = Order::ProducersFirst;
     assert_eq!(told(&diff(&live[0], &new)), (vec![(code, Severity::Warning)], order));
-    let none = check(&new, &live, &[waiting("a", "1.0.3", 9)]);
+    let none = check(&new, &live, &[], &[waiting("a", "1.0.3", 9)]);
     assert_eq!(told(&none), (vec![(code, Severity::Warning)], order));
-    let some = check(&new, &live, &[waiting("a", "1.1.0", 9)]);
+    let some = check(&new, &live, &[], &[waiting("a", "1.1.0", 9)]);
     assert_eq!(told(&some), (vec![(code, Severity::Error)], order));
     assert!(some.findings[0].what.contains("9 jobs wait"), "{some}");
     // A newer major is a rollback too.
     let live = [build(&[kind("a", "2.0.0", &["1.0", "2.0"])])];
-    assert_eq!(told(&check(&new, &live, &[])), (vec![(code, Severity::Warning)], order));
+    assert_eq!(told(&check(&new, &live, &[], &[])), (vec![(code, Severity::Warning)], order));
 }
 
 #[test]
@@ -157,8 +157,8 @@ fn an_older_major_is_dropped_once_no_job_of_it_waits() {
     let order = Order::ProducersFirst;
     assert_eq!(told(&diff(&old, &new)), (vec![(code, Severity::Error)], order));
     let live = [old];
-    assert_eq!(told(&check(&new, &live, &[])), (vec![(code, Severity::Warning)], order));
-    let some = check(&new, &live, &[waiting("a", "1.0.0", 1)]);
+    assert_eq!(told(&check(&new, &live, &[], &[])), (vec![(code, Severity::Warning)], order));
+    let some = check(&new, &live, &[], &[waiting("a", "1.0.0", 1)]);
     assert_eq!(told(&some), (vec![(code, Severity::Error)], order));
 }
 
@@ -243,16 +243,32 @@ fn a_retired_kind_is_an_error_while_jobs_of_it_wait() {
     let order = Order::ProducersFirst;
     assert_eq!(told(&diff(&old, &new)), (vec![(code, Severity::Warning)], order));
     let live = [old];
-    assert_eq!(told(&check(&new, &live, &[])), (vec![], Order::Any));
+    assert_eq!(told(&check(&new, &live, &[], &[])), (vec![], Order::Any));
     let rows = [waiting("a", "1.0.0", 2)];
-    assert_eq!(told(&check(&new, &live, &rows)), (vec![(code, Severity::Error)], order));
+    assert_eq!(told(&check(&new, &live, &[], &rows)), (vec![(code, Severity::Error)], order));
     // Also where no live build knows it any more.
-    assert_eq!(told(&check(&new, &[], &rows)), (vec![(code, Severity::Error)], order));
+    assert_eq!(told(&check(&new, &[], &[], &rows)), (vec![(code, Severity::Error)], order));
+}
+
+#[test]
+fn what_another_program_still_enqueues_is_an_error() {
+    let producer = |kind, version| {
+        let produces = vec![produced(kind, version)];
+        Manifest { produces, ..Manifest::default() }
+    };
+    let new = build(&[kind("a", "1.1.0", &["1.1"])]);
+    let told = |producer| {
+        let answer = check(&new, &[], &[producer], &[]);
+        answer.findings.iter().map(|it| (it.code, it.severity)).collect::<Vec<_>>()
+    };
+    assert_eq!(told(producer("a", "1.0.0")), []);
+    assert_eq!(told(producer("a", "1.2.0")), [(Code::VersionRegressed, Severity::Error)]);
+    assert_eq!(told(producer("b", "1.0.0")), [(Code::KindRemoved, Severity::Error)]);
 }
 
 #[test]
 fn jobs_that_nobody_knows_are_told() {
-    let answer = check(&build(&[]), &[], &[waiting("lost", "1.0.0", 4)]);
+    let answer = check(&build(&[]), &[], &[], &[waiting("lost", "1.0.0", 4)]);
     let wanted = vec![(Code::KindRemoved, Severity::Warning)];
     assert_eq!(told(&answer), (wanted, Order::ProducersFirst));
     assert!(answer.findings[0].what.contains("4 jobs of it wait"), "{answer}");
@@ -264,7 +280,7 @@ fn what_several_live_builds_say_is_told_once_at_its_worst() {
         build(&[kind("a", "1.0.0", &["1.0"])]),
         build(&[kind("a", "1.0.0", &["1.0"]), kind("b", "1.0.0", &["1.0"])]),
     ];
-    let answer = check(&build(&[]), &live, &[]);
+    let answer = check(&build(&[]), &live, &[], &[]);
     let kinds: Vec<&str> = answer.findings.iter().map(|it| it.kind.as_str()).collect();
     assert_eq!(kinds, ["a", "b"]);
 }

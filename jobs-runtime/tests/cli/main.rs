@@ -6,4 +6,5 @@ mod session;
 
 mod hostile;
 mod looks;
+mod rollouts;
 mod usage;

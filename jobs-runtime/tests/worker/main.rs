@@ -10,6 +10,7 @@ mod leases;
 mod middleware;
 mod payloads;
 mod refusals;
+mod rollouts;
 mod rows;
 mod shapes;
 mod stops;

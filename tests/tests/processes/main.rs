@@ -13,6 +13,7 @@ use tests::{Work, ledger, sized, until};
 
 mod clocks;
 mod deaths;
+mod rollouts;
 mod silences;
 mod stops;
 
