@@ -29,7 +29,8 @@ pub trait Versioned: Send + Sized + 'static {
     /// under one version have changed the shape and not the version. 0: unknown.
     const FINGERPRINT: u64 = 0;
 
-    /// The lines that this type reads: its own and those of its `previous` chain, oldest first.
+    /// The lines that this type reads: its own and those of its `previous` chain, oldest first; none
+    /// of [`NoCheckpoint`] alone.
     fn lines() -> Vec<Line>;
 
     /// Writes the shape as the text that is stored.
@@ -94,12 +95,38 @@ pub struct Policy {
     pub max_failures: u32,
     /// How long one run may take. Default: no limit.
     pub timeout: Option<Duration>,
+    /// Checkpoints of a run are written at most this often; what was not written is when the run
+    /// ends. Default: each is written.
+    pub checkpoint_every: Option<Duration>,
+    /// Whether a checkpoint that moved leaves the failures counted. Default: it does not, since who
+    /// gets on has not failed.
+    pub keeps_failures: bool,
+    /// What follows from a checkpoint that is older than this build reads. Default: a refusal.
+    pub on_old_checkpoint: OldCheckpoint,
+}
+
+/// What follows from a checkpoint that is older than every line of a build.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum OldCheckpoint {
+    /// The job is given back unread, for a build that reads it.
+    #[default]
+    Refuse,
+    /// The job runs from its beginning. The old checkpoint stays until the run saves its first.
+    Restart,
 }
 
 impl Policy {
     /// The policy of a job that sets nothing.
-    pub const DEFAULT: Self =
-        Self { queue: crate::QueueName::DEFAULT, priority: 0, max_failures: 20, timeout: None };
+    pub const DEFAULT: Self = Self {
+        queue: crate::QueueName::DEFAULT,
+        priority: 0,
+        max_failures: 20,
+        timeout: None,
+        checkpoint_every: None,
+        keeps_failures: false,
+        on_old_checkpoint: OldCheckpoint::Refuse,
+    };
+
     /// This policy with another queue.
     #[must_use]
     pub const fn queue(mut self, queue: &'static str) -> Self {
@@ -127,26 +154,48 @@ impl Policy {
         self.timeout = Some(timeout);
         self
     }
+
+    /// This policy with checkpoints that are written at most this often.
+    #[must_use]
+    pub const fn checkpoint_every(mut self, every: Duration) -> Self {
+        self.checkpoint_every = Some(every);
+        self
+    }
+
+    /// This policy with failures that stay counted although a checkpoint moved.
+    #[must_use]
+    pub const fn keeps_failures(mut self) -> Self {
+        self.keeps_failures = true;
+        self
+    }
+
+    /// This policy with another answer to a checkpoint that is too old.
+    #[must_use]
+    pub const fn on_old_checkpoint(mut self, answer: OldCheckpoint) -> Self {
+        self.on_old_checkpoint = answer;
+        self
+    }
 }
 
 /// The checkpoint of a job that saves none. It can't be made.
-#[derive(Debug, Clone, Copy, serde::Deserialize)]
+#[derive(Debug, Clone, Copy)]
 pub enum NoCheckpoint {}
 
 impl Versioned for NoCheckpoint {
     const VERSION: Version = Version::new(1, 0, 0);
     const MIN_READER: MinReader = Self::VERSION.own_reader();
 
+    /// None: who saves no checkpoints reads none.
     fn lines() -> Vec<Line> {
-        vec![Line { major: 1, minor: 0 }]
+        Vec::new()
     }
 
     fn encode(&self) -> Result<String, EncodeError> {
         match *self {}
     }
 
-    fn decode(_major: u32, text: &str) -> Result<Self, DecodeError> {
-        DecodeError::from_json(text)
+    fn decode(major: u32, _text: &str) -> Result<Self, DecodeError> {
+        Err(DecodeError::NoLine { major })
     }
 }
 

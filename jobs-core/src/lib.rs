@@ -40,7 +40,9 @@ pub use envelope::{
 };
 pub use error::{StoreError, StoreErrorKind, chain};
 pub use id::{ClaimNumber, Fence, JobId, StoreId, WorkerId};
-pub use job::{Checkpoint, DecodeError, Job, NoCheckpoint, Payload, Policy, Versioned};
+pub use job::{
+    Checkpoint, DecodeError, Job, NoCheckpoint, OldCheckpoint, Payload, Policy, Versioned,
+};
 pub use lease::Lease;
 pub use name::{
     BuildId, InvalidName, Kind, MAX_KIND_BYTES, MAX_LABEL_BYTES, MAX_QUEUE_BYTES,
@@ -51,8 +53,9 @@ pub use outcome::{
 };
 pub use random::{Random, SeededRandom, below, jittered};
 pub use record::{
-    Budget, COUNTER_MAX, ClaimedJob, Counters, Event, EventKind, JobRecord, MAX_EVENTS, NewEvent,
-    Place, Priority, RefusedBy, StoredCheckpoint,
+    Budget, COUNTER_MAX, ClaimedJob, Counters, Event, EventKind, JobRecord, MAX_EVENTS,
+    MAX_PROGRESS_BYTES, MAX_RESULT_BYTES, NewEvent, Notes, Place, Priority, ProgressNote,
+    RefusedBy, StoredCheckpoint,
 };
 pub use retry::Ladder;
 pub use route::{Route, RouteVerdict};

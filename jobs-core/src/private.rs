@@ -22,7 +22,9 @@ pub use crate::lock::{Described, Part, Probe, Sampled, Subject, Undescribed, Uns
 
 use crate::codec;
 pub use crate::codec::EncodeError;
-pub use crate::job::{Checkpoint, DecodeError, Job, NoCheckpoint, Payload, Policy, Versioned};
+pub use crate::job::{
+    Checkpoint, DecodeError, Job, NoCheckpoint, OldCheckpoint, Payload, Policy, Versioned,
+};
 pub use crate::version::{Line, MinReader, Version};
 
 /// What a shape inherits from its `previous` one: its kind, its lines, and a way to read them.

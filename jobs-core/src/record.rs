@@ -5,8 +5,11 @@
 
 use std::time::Duration;
 
+use serde::de::DeserializeOwned;
+
 use crate::clock::Timestamp;
 use crate::id::{ClaimNumber, Fence, JobId, WorkerId};
+use crate::job::DecodeError;
 use crate::name::QueueName;
 use crate::state::State;
 
@@ -149,6 +152,29 @@ pub struct StoredCheckpoint {
     pub number: i64,
 }
 
+/// The longest progress text, in bytes; longer ones are cut in the middle.
+pub const MAX_PROGRESS_BYTES: usize = 1024;
+/// The largest result: 16 KiB of JSON text.
+pub const MAX_RESULT_BYTES: usize = 16 * 1024;
+
+/// What a handler leaves on its job for people and for whoever waits.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Notes {
+    /// How far it has come, storable and bounded; `None` leaves what stands there.
+    pub progress: Option<String>,
+    /// What came of it, as JSON text; `None` leaves what stands there.
+    pub result: Option<String>,
+}
+
+/// A progress text to be written while its run goes on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProgressNote {
+    /// The run.
+    pub fence: Fence,
+    /// How far it has come, storable and bounded.
+    pub text: String,
+}
+
 /// All that a store keeps of a job, for people.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobRecord {
@@ -198,6 +224,20 @@ pub struct JobRecord {
     pub claimed_at: Option<Timestamp>,
     /// When it ended.
     pub finished_at: Option<Timestamp>,
+    /// How far its handler said that it had come.
+    pub progress: Option<String>,
+    /// What came of it, as JSON text: what its handler left with a success.
+    pub result: Option<String>,
+}
+
+impl JobRecord {
+    /// The result as a value; `None` where the handler left none.
+    ///
+    /// # Errors
+    /// [`DecodeError::Malformed`] when it is of another shape.
+    pub fn result_as<T: DeserializeOwned>(&self) -> Result<Option<T>, DecodeError> {
+        self.result.as_deref().map(DecodeError::from_json).transpose()
+    }
 }
 
 /// What a line of a job's history is about.

@@ -36,7 +36,7 @@ use crate::envelope::NewJob;
 use crate::error::StoreError;
 use crate::id::{Fence, JobId, StoreId, WorkerId};
 use crate::name::{BuildId, QueueName};
-use crate::record::{Event, JobRecord};
+use crate::record::{Event, JobRecord, Notes, ProgressNote};
 use crate::route::Route;
 use crate::transition::Settlement;
 
@@ -110,13 +110,19 @@ pub trait Store: Send + Sync + fmt::Debug + 'static {
     /// as cancelled with the error class [`SUPERSEDED`] and an event of that class: the one that
     /// waits stands for both. The rest of the settlement is written as it is.
     ///
-    /// An event is about the claim that its run had.
+    /// An event is about the claim that its run had. A note that is absent leaves what stands there.
     async fn settle(&self, by: &Author, settlements: &[Settlement]) -> Result<Vec<Settled>>;
 
     /// Saves checkpoints, each where its fence holds. A checkpoint that moved, in its text or its
     /// versions, gets the next number and resets the interruptions and crashes, and the failures
     /// unless it says otherwise; one that did not move changes nothing.
     async fn checkpoint(&self, saves: &[CheckpointSave]) -> Result<Vec<Standing>>;
+
+    /// Writes how far runs have come, for people, each where its fence holds; nothing else of the row
+    /// changes. Answers which were written.
+    ///
+    /// Waits for no row: one that another transaction holds is not written to.
+    async fn note_progress(&self, notes: &[ProgressNote]) -> Result<Vec<bool>>;
 
     /// Asks whether runs still hold their claims. Writes nothing.
     async fn check(&self, fences: &[Fence]) -> Result<Vec<Standing>>;
@@ -293,8 +299,9 @@ pub trait Transaction: Send {
     /// ends, so that the fence holds at the commit.
     async fn checkpoint(&mut self, save: &CheckpointSave) -> Result<Standing>;
 
-    /// Writes a run's success within this transaction; locks the job's row until it ends.
-    async fn done(&mut self, fence: Fence) -> Result<Standing>;
+    /// Writes a run's success, with its notes, within this transaction; locks the job's row until it
+    /// ends.
+    async fn done(&mut self, fence: Fence, notes: &Notes) -> Result<Standing>;
 
     /// Makes the writes of this transaction everyone's.
     async fn commit(self: Box<Self>) -> Result<()>;

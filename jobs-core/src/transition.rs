@@ -12,7 +12,9 @@ use crate::id::Fence;
 use crate::outcome::storable;
 use crate::outcome::{Ending, Failure, Interruption, MAX_CLASS_BYTES, MAX_ERROR_BYTES, Retry};
 use crate::random::jittered;
-use crate::record::{Budget, COUNTER_MAX, ClaimedJob, Counters, EventKind, NewEvent, RefusedBy};
+use crate::record::{
+    Budget, COUNTER_MAX, ClaimedJob, Counters, EventKind, NewEvent, Notes, RefusedBy,
+};
 use crate::retry::{Ladder, doubling};
 use crate::state::State;
 
@@ -69,6 +71,8 @@ pub struct Settlement {
     pub refused: Option<RefusedBy>,
     /// A line of history.
     pub event: Option<NewEvent>,
+    /// What the handler leaves for people.
+    pub notes: Notes,
 }
 
 /// A failure as it stands on a row: storable and bounded.
@@ -220,7 +224,16 @@ fn waiting(run: &Run, wait: Duration) -> Settlement {
 
 fn settled(run: &Run, state: State, due: Due) -> Settlement {
     let counters = run.counters;
-    Settlement { fence: run.fence, state, due, counters, error: None, refused: None, event: None }
+    Settlement {
+        fence: run.fence,
+        state,
+        due,
+        counters,
+        error: None,
+        refused: None,
+        event: None,
+        notes: Notes::default(),
+    }
 }
 
 fn grow(counter: &mut u32) {

@@ -27,6 +27,9 @@ pub(crate) enum Name {
     MaxFailures,
     Timeout,
     Checkpoint,
+    CheckpointEvery,
+    OnCheckpoint,
+    OnOldCheckpoint,
     Crate,
 }
 
@@ -53,6 +56,9 @@ pub(crate) struct Options {
     pub(crate) max_failures: Option<Number>,
     pub(crate) timeout: Option<LitStr>,
     pub(crate) checkpoint: Option<Type>,
+    pub(crate) checkpoint_every: Option<LitStr>,
+    pub(crate) on_checkpoint: Option<LitStr>,
+    pub(crate) on_old_checkpoint: Option<LitStr>,
     pub(crate) krate: Option<Path>,
     /// Every option that was named, also with a value that could not be read: it isn't missing.
     pub(crate) named: Vec<Name>,
@@ -93,6 +99,9 @@ pub(crate) struct JobRole {
     pub(crate) priority: Option<i16>,
     pub(crate) max_failures: Option<u32>,
     pub(crate) timeout_ms: Option<u64>,
+    pub(crate) checkpoint_every_ms: Option<u64>,
+    pub(crate) keeps_failures: bool,
+    pub(crate) restarts: bool,
 }
 
 impl Derive {
@@ -136,6 +145,9 @@ impl Name {
         Self::MaxFailures,
         Self::Timeout,
         Self::Checkpoint,
+        Self::CheckpointEvery,
+        Self::OnCheckpoint,
+        Self::OnOldCheckpoint,
         Self::Crate,
     ];
 
@@ -151,15 +163,23 @@ impl Name {
             Self::MaxFailures => "max_failures",
             Self::Timeout => "timeout",
             Self::Checkpoint => "checkpoint",
+            Self::CheckpointEvery => "checkpoint_every",
+            Self::OnCheckpoint => "on_checkpoint",
+            Self::OnOldCheckpoint => "on_old_checkpoint",
             Self::Crate => "crate",
         }
     }
 
     pub(crate) fn form(self) -> Form {
         match self {
-            Self::Kind | Self::Version | Self::ReadableBy | Self::Queue | Self::Timeout => {
-                Form::Text
-            }
+            Self::Kind
+            | Self::Version
+            | Self::ReadableBy
+            | Self::Queue
+            | Self::Timeout
+            | Self::CheckpointEvery
+            | Self::OnCheckpoint
+            | Self::OnOldCheckpoint => Form::Text,
             Self::Aliases => Form::Texts,
             Self::Priority | Self::MaxFailures => Form::Number,
             Self::Previous | Self::Checkpoint => Form::Type,
@@ -180,6 +200,9 @@ impl Name {
             Self::MaxFailures => "max_failures = 10",
             Self::Timeout => r#"timeout = "30s""#,
             Self::Checkpoint => "checkpoint = ExportAt",
+            Self::CheckpointEvery => r#"checkpoint_every = "5s""#,
+            Self::OnCheckpoint => r#"on_checkpoint = "keep_failures""#,
+            Self::OnOldCheckpoint => r#"on_old_checkpoint = "restart""#,
             Self::Crate => r#"crate = "company::jobs""#,
         }
     }

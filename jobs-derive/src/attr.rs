@@ -98,6 +98,13 @@ impl Reader<'_> {
             Name::MaxFailures => options.max_failures = Some(number(name, &ident, input)?),
             Name::Timeout => options.timeout = Some(quoted(name, &ident, input)?),
             Name::Checkpoint => options.checkpoint = Some(bare_type(name, &ident, input)?),
+            Name::CheckpointEvery => {
+                options.checkpoint_every = Some(quoted(name, &ident, input)?);
+            }
+            Name::OnCheckpoint => options.on_checkpoint = Some(quoted(name, &ident, input)?),
+            Name::OnOldCheckpoint => {
+                options.on_old_checkpoint = Some(quoted(name, &ident, input)?);
+            }
             Name::Crate => options.krate = Some(path(name, &ident, input)?),
         }
         Ok(())

@@ -49,6 +49,9 @@ use errors::Errors;
 /// | `max_failures` | how many failures make a dead letter, at least 1 | 20: with the default ladder, about a week |
 /// | `timeout` | how long a run may take: a whole number above 0 and a unit, `"500ms"`, `"30s"`, `"5m"` or `"2h"`, at most 365 days | none: a run takes its time |
 /// | `checkpoint` | the type that the handler saves, a `Checkpoint` that is as visible as the job | none: it saves nothing |
+/// | `checkpoint_every` | write checkpoints at most this often: a span as of `timeout`. A run that is killed then repeats up to so much; what was not written is when the run ends | none: each is written |
+/// | `on_checkpoint` | `"reset_failures"`, or `"keep_failures"`: whether a checkpoint that moved starts the count of failures anew | `"reset_failures"`: who gets on has not failed |
+/// | `on_old_checkpoint` | `"refuse"`, or `"restart"`: what follows from a saved checkpoint that is older than all that this build reads | `"refuse"`: the job waits for a build that reads it |
 /// | `crate` | the path of `jobs-core` or of a re-export, bare or in quotes; bare, it may begin with the `$crate` of a macro; to be written where Cargo.toml holds two versions | found in Cargo.toml, also where it is renamed: `jobs-core`, else `jobs-runtime` |
 ///
 /// # Drift

@@ -24,6 +24,8 @@ fn elsewhere(name: &str) -> Option<Name> {
         "alias" | "renamed_from" => Some(Name::Aliases),
         "attempts" | "max_attempts" | "retries" | "max_retries" => Some(Name::MaxFailures),
         "time_limit" | "deadline" => Some(Name::Timeout),
+        "throttle" | "checkpoint_interval" => Some(Name::CheckpointEvery),
+        "strict" => Some(Name::OnCheckpoint),
         _ => None,
     }
 }

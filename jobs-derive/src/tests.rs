@@ -18,7 +18,8 @@ fn a_job_with_every_option() {
         #[job(kind = "billing.charge", version = "2.1.0", readable_by = "2.0")]
         #[job(previous = past::ChargeV1, aliases("billing.debit", "debit"))]
         #[job(queue = "billing", priority = -5, max_failures = 10, timeout = "30s")]
-        #[job(checkpoint = ChargeAt, crate = "company::jobs")]
+        #[job(checkpoint = ChargeAt, checkpoint_every = "5s", on_checkpoint = "keep_failures")]
+        #[job(on_old_checkpoint = "restart", crate = "company::jobs")]
         pub struct Charge {
             order: i64,
         }

@@ -96,6 +96,17 @@ pub(crate) fn queue(text: &str) -> Result<(), Broken> {
 
 /// Checks a time-out and answers its milliseconds.
 pub(crate) fn timeout(text: &str) -> Result<u64, Broken> {
+    span(text, "a time-out", Name::Timeout, "a run needs time", "for no limit")
+}
+
+/// Checks how often checkpoints are written at most, and answers the milliseconds.
+pub(crate) fn every(text: &str) -> Result<u64, Broken> {
+    let name = Name::CheckpointEvery;
+    span(text, "the time between checkpoints", name, "this is no time", "to write each of them")
+}
+
+/// Checks a span: a whole number and a unit.
+fn span(text: &str, what: &str, name: Name, zero: &str, without: &str) -> Result<u64, Broken> {
     let number = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
     let unit_ms = match &text[number.len()..] {
         "ms" => Some(1),
@@ -104,21 +115,41 @@ pub(crate) fn timeout(text: &str) -> Result<u64, Broken> {
         "h" => Some(3_600_000),
         _ => None,
     };
+    let leave_out = || format!("leave `{}` out {without}", name.as_str());
     let (why, help) = match (number_of(number), unit_ms) {
-        (Some(0), _) => ("a run needs time", "leave `timeout` out for no limit"),
+        (Some(0), _) => (zero.to_owned(), leave_out()),
         (Some(number), Some(unit_ms)) => {
             let ms = u64::from(number) * unit_ms;
             if ms <= MAX_TIMEOUT_MS {
                 return Ok(ms);
             }
-            ("a time-out is at most 365 days", "leave `timeout` out for no limit")
+            (format!("{what} is at most 365 days"), leave_out())
         }
         _ => (
-            "a time-out is a whole number and a unit: ms, s, m or h",
-            "write a text such as `timeout = \"30s\"`",
+            format!("{what} is a whole number and a unit: ms, s, m or h"),
+            format!("write a text such as `{}`", name.example()),
         ),
     };
-    Err(Broken { why: why.to_owned(), help: help.to_owned() })
+    Err(Broken { why, help })
+}
+
+/// Checks what follows from a checkpoint that moved; answers whether failures stay counted.
+pub(crate) fn on_checkpoint(text: &str) -> Result<bool, Broken> {
+    one_of_two(text, ["reset_failures", "keep_failures"])
+}
+
+/// Checks what follows from a checkpoint that is too old; answers whether the job restarts.
+pub(crate) fn on_old_checkpoint(text: &str) -> Result<bool, Broken> {
+    one_of_two(text, ["refuse", "restart"])
+}
+
+/// Answers whether it is the second word.
+fn one_of_two(text: &str, [first, second]: [&str; 2]) -> Result<bool, Broken> {
+    if text == first || text == second {
+        return Ok(text == second);
+    }
+    let why = format!("this is neither `{first}` nor `{second}`");
+    Err(Broken { why, help: format!("write `\"{second}\"`; `\"{first}\"` is the default") })
 }
 
 /// The text that was most likely meant by a value of the wrong form: `2.1` for `"2.1.0"`.
@@ -129,6 +160,9 @@ pub(crate) fn likely(name: Name, value: &str) -> Option<String> {
         Name::ReadableBy => numbers(text).len() == 2,
         Name::Queue => queue(text).is_ok() && !text.contains(['"', '(']),
         Name::Timeout => timeout(text).is_ok(),
+        Name::CheckpointEvery => every(text).is_ok(),
+        Name::OnCheckpoint => on_checkpoint(text).is_ok(),
+        Name::OnOldCheckpoint => on_old_checkpoint(text).is_ok(),
         Name::Previous | Name::Priority | Name::MaxFailures | Name::Checkpoint | Name::Crate => {
             false
         }

@@ -167,6 +167,14 @@ fn role(derive: Derive, options: Options, errors: &mut Errors) -> Role {
         Derive::PastJob => Role::PastJob { kind },
         Derive::Checkpoint => Role::Checkpoint,
         Derive::Job => Role::Job(Box::new(JobRole {
+            checkpoint_every_ms: {
+                without_checkpoint(&options, errors);
+                checked(options.checkpoint_every.as_ref(), text::every, errors)
+            },
+            keeps_failures: checked(options.on_checkpoint.as_ref(), text::on_checkpoint, errors)
+                .unwrap_or_default(),
+            restarts: checked(options.on_old_checkpoint.as_ref(), text::on_old_checkpoint, errors)
+                .unwrap_or_default(),
             aliases: aliases(&options.aliases, &kind, errors),
             kind,
             checkpoint: options.checkpoint,
@@ -185,6 +193,25 @@ fn role(derive: Derive, options: Options, errors: &mut Errors) -> Role {
             ),
             timeout_ms: checked(options.timeout.as_ref(), text::timeout, errors),
         })),
+    }
+}
+
+/// Reports options about checkpoints of a job that names none.
+fn without_checkpoint(options: &Options, errors: &mut Errors) {
+    if options.named.contains(&Name::Checkpoint) {
+        return;
+    }
+    let Options { checkpoint_every, on_checkpoint, on_old_checkpoint, .. } = options;
+    for (name, written) in [
+        (Name::CheckpointEvery, checkpoint_every),
+        (Name::OnCheckpoint, on_checkpoint),
+        (Name::OnOldCheckpoint, on_old_checkpoint),
+    ] {
+        if let Some(written) = written {
+            let what = format!("`{}` needs a checkpoint, and this job names none", name.as_str());
+            let help = format!("add `{}`, or leave it out", Name::Checkpoint.example());
+            errors.add(written, what, help);
+        }
     }
 }
 

@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
 use jobs_core::store::memory::MemoryStore;
 use jobs_core::store::{Enqueued, Inspect, Operate, Retention, Store};
@@ -13,7 +12,7 @@ use jobs_core::{
 
 use crate::clock::SystemClock;
 use crate::enqueue::{Enqueue, Enqueueable};
-use crate::error::{Error, ErrorKind};
+use crate::error::Error;
 use crate::manifest::ProducedKind;
 use crate::producer::{self, Gate, Producer};
 use crate::random::OsRandom;
@@ -22,6 +21,7 @@ use crate::store::postgres::{PostgresOptions, PostgresStore};
 #[cfg(feature = "sqlite")]
 use crate::store::sqlite::{SqliteOptions, SqliteStore};
 use crate::store::{Backend, StoreDatabase, unknown_scheme};
+use crate::wait::{Ends, Wait};
 
 /// A handle on a job store. Cheap to clone; all clones share the connections.
 #[derive(Clone)]
@@ -33,6 +33,7 @@ struct Inner {
     backend: Backend,
     settings: Settings,
     producer: Producer,
+    ends: Ends,
 }
 
 /// How a client is opened.
@@ -60,7 +61,7 @@ impl Jobs {
     /// when absent), `postgres://user@host/database`, or `memory:` for tests.
     ///
     /// # Errors
-    /// A [`Store`](ErrorKind::Store) error that says what to do: an address that no store serves, a
+    /// A [`Store`](crate::ErrorKind::Store) error that says what to do: an address that no store serves, a
     /// file or server that can't be used, a schema of another version.
     pub async fn open(url: &str) -> Result<Self, Error> {
         Self::builder().open(url).await
@@ -129,8 +130,8 @@ impl Jobs {
     /// when it would wait for ever. Dropping it rolls it back.
     ///
     /// # Errors
-    /// [`WrongTransaction`](ErrorKind::WrongTransaction) when the jobs are in another database; a
-    /// [`Store`](ErrorKind::Store) error.
+    /// [`WrongTransaction`](crate::ErrorKind::WrongTransaction) when the jobs are in another database; a
+    /// [`Store`](crate::ErrorKind::Store) error.
     pub async fn begin<DB: StoreDatabase>(&self) -> Result<sqlx::Transaction<'static, DB>, Error> {
         DB::begin(self).await
     }
@@ -138,36 +139,15 @@ impl Jobs {
     /// Reads a job and where it is in its life; `None` when there is none with this id.
     ///
     /// # Errors
-    /// A [`Store`](ErrorKind::Store) error.
+    /// A [`Store`](crate::ErrorKind::Store) error.
     pub async fn job(&self, id: JobId) -> Result<Option<JobRecord>, Error> {
         Ok(self.inspect().job(id).await?)
     }
 
-    /// Waits until a job has succeeded, died or been cancelled, and reads it.
-    ///
-    /// # Errors
-    /// [`NotFound`](ErrorKind::NotFound) when there is no such job (any more); a
-    /// [`Store`](ErrorKind::Store) error.
-    ///
-    /// # Cancel safety
-    /// May be dropped at any time.
-    pub async fn wait(&self, id: JobId) -> Result<JobRecord, Error> {
-        const FIRST: Duration = Duration::from_millis(10);
-        const LONGEST: Duration = Duration::from_millis(500);
-        let mut wake = self.store().wake();
-        let mut pause = FIRST;
-        loop {
-            let job = self.job(id).await?;
-            let job = job.ok_or_else(|| {
-                Error::new(ErrorKind::NotFound, format!("there is no job {id} (any more)"))
-            })?;
-            if job.state.is_finished() {
-                return Ok(job);
-            }
-            // The settlement of a run need not wake anyone, so a poll stands behind the signal.
-            drop(tokio::time::timeout(pause, wake.changed()).await);
-            pause = (pause * 2).min(LONGEST);
-        }
+    /// Waits until a job has succeeded, died or been cancelled, and reads it:
+    /// `jobs.wait(id).timeout(Duration::from_secs(30)).await?.result_as::<Totals>()`.
+    pub fn wait(&self, id: JobId) -> Wait<'_> {
+        Wait::new(self, id)
     }
 
     /// The store's contract, for tools and tests.
@@ -203,6 +183,10 @@ impl Jobs {
         &self.inner.producer
     }
 
+    pub(crate) fn ends(&self) -> &Ends {
+        &self.inner.ends
+    }
+
     pub(crate) fn clock(&self) -> &Arc<dyn Clock> {
         &self.inner.settings.clock
     }
@@ -223,7 +207,7 @@ impl Jobs {
 
     fn new(backend: Backend, settings: Settings) -> Self {
         let producer = Producer::new(settings.producer.clone());
-        Self { inner: Arc::new(Inner { backend, settings, producer }) }
+        Self { inner: Arc::new(Inner { backend, settings, producer, ends: Ends::default() }) }
     }
 }
 
@@ -348,7 +332,7 @@ impl JobsBuilder {
     /// Opens the store at an address.
     ///
     /// # Errors
-    /// As [`Jobs::open`]; [`Configuration`](ErrorKind::Configuration) for a malformed build label.
+    /// As [`Jobs::open`]; [`Configuration`](crate::ErrorKind::Configuration) for a malformed build label.
     pub async fn open(self, url: &str) -> Result<Jobs, Error> {
         let settings = self.checked()?;
         let backend = match url.split_once(':') {
@@ -398,7 +382,7 @@ impl JobsBuilder {
     /// No transaction can be joined on it.
     ///
     /// # Errors
-    /// [`Configuration`](ErrorKind::Configuration) for a malformed build label.
+    /// [`Configuration`](crate::ErrorKind::Configuration) for a malformed build label.
     pub fn over(self, store: impl Store + Inspect + Operate) -> Result<Jobs, Error> {
         let settings = self.checked()?;
         Ok(Jobs::new(Backend::Other(Arc::new(store)), settings))

@@ -1,24 +1,26 @@
 //! What a handler is given besides its job.
 
+mod checkpoint;
+mod cursor;
+mod notes;
+
 use std::error::Error as StdError;
 use std::fmt;
 use std::marker::PhantomData;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use jobs_core::store::{CheckpointSave, Standing};
-use jobs_core::{
-    ClaimNumber, Fence, Headers, JobId, NoCheckpoint, StoreErrorKind, Timestamp, Versioned,
-};
+use jobs_core::store::Standing;
+use jobs_core::{ClaimNumber, Fence, Headers, JobId, NoCheckpoint, StoreErrorKind, Timestamp};
 
+pub use self::checkpoint::MAX_CHECKPOINT_BYTES;
+use self::checkpoint::Pace;
+pub use self::cursor::{Batch, Cursor};
 use crate::client::Jobs;
 use crate::error::{Error, ErrorKind};
 use crate::handler::JobError;
-use crate::run::{Reason, RunInfo, RunSignals, Wrote};
-use crate::store::UserTransaction;
-
-/// The largest checkpoint: 64 KiB of JSON text.
-pub const MAX_CHECKPOINT_BYTES: usize = 64 * 1024;
+use crate::run::{Board, Reason, RunInfo, RunSignals, Wrote};
+use crate::store::{StoreDatabase, UserTransaction};
 
 /// What a handler is given besides its job: the application's state, and the run it is in.
 #[derive(Debug)]
@@ -26,7 +28,9 @@ pub struct JobContext<S, C = NoCheckpoint> {
     /// The application's state.
     pub state: S,
     parts: Parts,
-    resume: Option<C>,
+    /// Behind a lock, so that a checkpoint need not be `Sync` for a handler to share its context.
+    resume: Mutex<Option<C>>,
+    pace: Pace,
     _checkpoint: PhantomData<fn() -> C>,
 }
 
@@ -36,6 +40,7 @@ pub(crate) struct Parts {
     pub(crate) jobs: Jobs,
     pub(crate) info: Arc<RunInfo>,
     pub(crate) signals: Arc<RunSignals>,
+    pub(crate) board: Arc<Board>,
 }
 
 /// A handler is asked to return, or has lost its claim. Passed on with `?`, it counts as no failure.
@@ -64,7 +69,8 @@ impl StdError for Interrupted {}
 
 impl<S, C> JobContext<S, C> {
     pub(crate) fn new(state: S, parts: Parts, resume: Option<C>) -> Self {
-        Self { state, parts, resume, _checkpoint: PhantomData }
+        let (resume, pace) = (Mutex::new(resume), Pace::default());
+        Self { state, parts, resume, pace, _checkpoint: PhantomData }
     }
 
     /// The job.
@@ -113,6 +119,18 @@ impl<S, C> JobContext<S, C> {
         &self.parts.jobs
     }
 
+    /// Opens a transaction on the database that the jobs are in, as
+    /// [`Jobs::begin`](crate::Jobs::begin) does: `cx.begin::<sqlx::Sqlite>()`.
+    ///
+    /// # Errors
+    /// An infrastructure error when the store fails; a permanent one when the jobs are in another
+    /// database.
+    pub async fn begin<DB: StoreDatabase>(
+        &self,
+    ) -> Result<sqlx::Transaction<'static, DB>, JobError> {
+        self.parts.jobs.begin().await.map_err(unanswered)
+    }
+
     /// Whether the handler is asked to return: the worker stops, the job is cancelled, its time is
     /// up, or its lease is in danger.
     pub fn is_stopping(&self) -> bool {
@@ -150,12 +168,20 @@ impl<S, C> JobContext<S, C> {
     /// [`Interrupted::LeaseLost`] when another has the job: roll back. An infrastructure error when
     /// the store fails; a permanent one when the transaction is not one of this store.
     pub async fn done_in<T: UserTransaction>(&self, tx: &mut T) -> Result<(), JobError> {
-        self.parts.signals.note_write(Wrote::Success);
-        let standing = self.parts.jobs.backend().done_in(tx.connection(), self.fence()).await;
-        match standing.map_err(unanswered)? {
+        match self.finish_in(tx).await? {
             Standing::Held | Standing::CancelRequested => Ok(()),
             Standing::Lost => Err(Interrupted::LeaseLost.into()),
         }
+    }
+
+    async fn finish_in<T: UserTransaction>(&self, tx: &mut T) -> Result<Standing, JobError> {
+        let kept = self.parts.signals.kept();
+        // A checkpoint that was put off is of no use to who has succeeded.
+        kept.take_checkpoint();
+        self.parts.signals.note_write(Wrote::Success);
+        let (backend, notes) = (self.parts.jobs.backend(), kept.notes());
+        let standing = backend.done_in(tx.connection(), self.fence(), &notes).await;
+        standing.map_err(unanswered)
     }
 
     fn fence(&self) -> Fence {
@@ -196,60 +222,4 @@ fn unanswered(error: Error) -> JobError {
     );
     let error = JobError::from(error);
     if is_wrong { error.permanent() } else { error.infrastructure() }
-}
-
-impl<S, C: Versioned> JobContext<S, C> {
-    /// The checkpoint to resume from, or a first one. Only the first call sees the saved one.
-    pub fn resume_or(&mut self, first: C) -> C {
-        self.resume.take().unwrap_or(first)
-    }
-
-    /// Saves a checkpoint. It is durable when this returns, even where that is an [`Interrupted`]
-    /// for a stop or a cancel.
-    ///
-    /// # Errors
-    /// An [`Interrupted`], to be passed on with `?`; an infrastructure error when the store can't
-    /// save it; a permanent one when it is larger than [`MAX_CHECKPOINT_BYTES`].
-    pub async fn checkpoint(&self, at: &C) -> Result<(), JobError> {
-        let save = self.save(at)?;
-        self.parts.signals.note_write(Wrote::Checkpoint);
-        let standings = self.parts.jobs.store().checkpoint(&[save]).await;
-        let standings = standings.map_err(|error| unanswered(error.into()))?;
-        self.stand(standings.first().copied().unwrap_or(Standing::Lost))
-    }
-
-    /// Saves a checkpoint inside a transaction of the application: it commits with the
-    /// application's own rows, or not at all. Never an interruption point.
-    ///
-    /// # Errors
-    /// [`Interrupted::LeaseLost`] when another has the job: roll back. An infrastructure error when
-    /// the store fails; a permanent one when the checkpoint is larger than [`MAX_CHECKPOINT_BYTES`]
-    /// or the transaction is not one of this store.
-    pub async fn checkpoint_in<T: UserTransaction>(
-        &self,
-        tx: &mut T,
-        at: &C,
-    ) -> Result<(), JobError> {
-        let save = self.save(at)?;
-        self.parts.signals.note_write(Wrote::Checkpoint);
-        let standing = self.parts.jobs.backend().checkpoint_in(tx.connection(), &save).await;
-        match standing.map_err(unanswered)? {
-            Standing::Held | Standing::CancelRequested => Ok(()),
-            Standing::Lost => Err(Interrupted::LeaseLost.into()),
-        }
-    }
-
-    fn save(&self, at: &C) -> Result<CheckpointSave, JobError> {
-        let text = at.encode().map_err(|error| JobError::from(error).permanent())?;
-        if text.len() > MAX_CHECKPOINT_BYTES {
-            let text = format!(
-                "the checkpoint has {} bytes, more than the limit of {MAX_CHECKPOINT_BYTES}; keep \
-                 the bulk in a table and a reference in the checkpoint",
-                text.len()
-            );
-            return Err(JobError::new(text).class("checkpoint_too_large").permanent());
-        }
-        let (version, min_reader) = (C::VERSION, C::MIN_READER);
-        Ok(CheckpointSave { fence: self.fence(), version, min_reader, text, keeps_failures: false })
-    }
 }

@@ -29,6 +29,8 @@ pub enum ErrorKind {
     Unreadable,
     /// There is no such job.
     NotFound,
+    /// It took longer than the caller would wait.
+    TimedOut,
 }
 
 impl Error {

@@ -22,6 +22,7 @@ mod run;
 mod signals;
 pub mod store;
 pub mod testing;
+mod wait;
 mod worker;
 
 #[doc(hidden)]
@@ -31,7 +32,7 @@ pub use jobs_core::*;
 
 pub use self::client::{Jobs, JobsBuilder};
 pub use self::clock::SystemClock;
-pub use self::context::{Interrupted, JobContext, MAX_CHECKPOINT_BYTES};
+pub use self::context::{Batch, Cursor, Interrupted, JobContext, MAX_CHECKPOINT_BYTES};
 pub use self::enqueue::{Answer, Enqueue, EnqueueIn, Enqueueable};
 pub use self::error::{Error, ErrorKind};
 pub use self::handler::{Ends, Handler, HandlerFn, JobError, Outcome, ResultExt, Takes};
@@ -40,6 +41,7 @@ pub use self::random::OsRandom;
 pub use self::registry::{Handlers, Next, Registry, RegistryError, WithHandler};
 pub use self::run::RunInfo;
 pub use self::store::{TransactionConnection, UserTransaction};
+pub use self::wait::Wait;
 pub use self::worker::{DrainReport, EXIT_UNFINISHED, Worker};
 
 /// What most applications use.

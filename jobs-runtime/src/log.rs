@@ -5,18 +5,20 @@ use std::time::Duration;
 
 const MINUTE_US: u64 = 60_000_000;
 
-/// One kind of line; written at most once a minute by a process.
+/// One kind of line, of the whole process or of one kind of job; written at most once a minute.
 #[derive(Debug)]
 pub(crate) struct Seldom {
     /// When it was last written; 0: never.
     last_us: AtomicU64,
 }
 
+pub(crate) static CHECKPOINT: Seldom = Seldom::new();
 pub(crate) static CLAIM: Seldom = Seldom::new();
 pub(crate) static SETTLE: Seldom = Seldom::new();
 pub(crate) static RENEW: Seldom = Seldom::new();
 pub(crate) static AUDIT: Seldom = Seldom::new();
 pub(crate) static REGISTER: Seldom = Seldom::new();
+pub(crate) static PROGRESS: Seldom = Seldom::new();
 pub(crate) static PROMOTE: Seldom = Seldom::new();
 pub(crate) static SWEEP: Seldom = Seldom::new();
 pub(crate) static PRUNE: Seldom = Seldom::new();
@@ -26,7 +28,7 @@ pub(crate) static GATE: Seldom = Seldom::new();
 pub(crate) static WARNINGS: Seldom = Seldom::new();
 
 impl Seldom {
-    const fn new() -> Self {
+    pub(crate) const fn new() -> Self {
         Self { last_us: AtomicU64::new(0) }
     }
 

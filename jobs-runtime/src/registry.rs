@@ -17,7 +17,7 @@ use self::erased::{Erased, FunctionHandler, TraitHandler};
 pub(crate) use self::erased::{PrepareError, Prepared, StoredText};
 use crate::handler::{Ends, Handler, HandlerFn, JobError, Outcome, Takes};
 use crate::manifest::ProducedKind;
-use crate::run::RunInfo;
+use crate::run::{RunInfo, RunKind};
 
 /// Collects the handlers of a worker. [`build`](Self::build) reports every mistake at once.
 pub struct Registry<S> {
@@ -38,6 +38,7 @@ pub struct Handlers<S> {
 /// One kind and how its jobs are run.
 pub(crate) struct Handled<S> {
     pub(crate) kind: Arc<str>,
+    pub(crate) of: Arc<RunKind>,
     pub(crate) aliases: &'static [&'static str],
     pub(crate) lines: Vec<Line>,
     pub(crate) checkpoint_lines: Vec<Line>,
@@ -244,8 +245,10 @@ fn clash<S>(kind: &str, known: Known, handled: &Handled<S>, all: &[Handled<S>]) 
 
 impl<S> Handled<S> {
     fn of<J: Job>(erased: Box<dyn Erased<S>>, ladder: Ladder) -> Self {
+        let kind: Arc<str> = J::KIND.into();
         Self {
-            kind: J::KIND.into(),
+            of: Arc::new(RunKind::new(kind.clone(), &J::POLICY)),
+            kind,
             aliases: J::ALIASES,
             lines: J::lines(),
             checkpoint_lines: <J::Checkpoint as jobs_core::Versioned>::lines(),

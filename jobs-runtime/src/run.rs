@@ -1,11 +1,18 @@
 //! One run in this process: what its handler, its dispatcher and the heartbeat share.
 
+mod board;
+mod kept;
+
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use jobs_core::{Fence, Headers, JobId, QueueName, Timestamp};
+use jobs_core::{Fence, Headers, JobId, Policy, QueueName, Timestamp};
 use tokio_util::sync::CancellationToken;
+
+pub(crate) use self::board::Board;
+use self::kept::Kept;
+use crate::log::Seldom;
 
 /// Why a handler is asked to return.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,11 +38,32 @@ pub(crate) enum Wrote {
     Success,
 }
 
+/// What all runs of a kind share in this process.
+#[derive(Debug)]
+pub(crate) struct RunKind {
+    pub(crate) kind: Arc<str>,
+    pub(crate) checkpoint_every: Option<Duration>,
+    /// Whether failures stay counted although a checkpoint moved.
+    pub(crate) keeps_failures: bool,
+    /// Says that a checkpoint is large.
+    pub(crate) large: Seldom,
+    /// Says that two checkpoints lie far apart.
+    pub(crate) apart: Seldom,
+}
+
+impl RunKind {
+    pub(crate) fn new(kind: Arc<str>, policy: &Policy) -> Self {
+        let Policy { checkpoint_every, keeps_failures, .. } = *policy;
+        let (large, apart) = (Seldom::new(), Seldom::new());
+        Self { kind, checkpoint_every, keeps_failures, large, apart }
+    }
+}
+
 /// What is known of a run before it starts.
 #[derive(Debug, Clone)]
 pub struct RunInfo {
     pub(crate) fence: Fence,
-    pub(crate) kind: Arc<str>,
+    pub(crate) of: Arc<RunKind>,
     pub(crate) queue: QueueName,
     pub(crate) failures: u32,
     pub(crate) interruptions: u32,
@@ -57,7 +85,7 @@ impl RunInfo {
 
     /// The kind under which this build handles the job.
     pub fn kind(&self) -> &str {
-        &self.kind
+        &self.of.kind
     }
 
     /// The queue that it was claimed from.
@@ -100,6 +128,7 @@ pub(crate) struct RunSignals {
     reason: AtomicU8,
     wrote: AtomicU8,
     polled_since_us: AtomicU64,
+    kept: Kept,
 }
 
 impl RunSignals {
@@ -142,6 +171,11 @@ impl RunSignals {
             1 => Wrote::Checkpoint,
             _ => Wrote::Success,
         }
+    }
+
+    /// What the handler has said and the store does not have yet.
+    pub(crate) fn kept(&self) -> &Kept {
+        &self.kept
     }
 
     /// Notes when the handler began to hold its thread; zero: it does not.

@@ -10,9 +10,11 @@ mod claim;
 mod dispatch;
 mod drain;
 mod exit;
+mod flush;
 mod heartbeat;
 mod lease;
 mod ledger;
+mod progress;
 mod routes;
 mod settle;
 mod shared;
@@ -26,6 +28,7 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
+use jobs_core::drain::Split;
 use jobs_core::store::{Drained, NewWorker};
 use jobs_core::{Lease, QueueName, StoreError, WorkerName};
 use tokio::sync::{mpsc, oneshot};
@@ -42,7 +45,7 @@ use crate::error::{Error, ErrorKind};
 use crate::log;
 use crate::manifest::Manifest;
 use crate::registry::Handlers;
-use crate::run::Reason;
+use crate::run::{Board, Reason};
 use crate::signals::Signals;
 
 /// Claims and runs jobs until it is told to stop.
@@ -203,6 +206,8 @@ impl<S: Clone + Send + Sync + 'static> Worker<S> {
     fn wire(self) -> Result<Wired<S>, Error> {
         let settings = self.wanted.checked(&self.handlers)?;
         let (ended, ends) = mpsc::unbounded_channel();
+        let split = Split::of(settings.grace_period);
+        let answers_within = split.interrupting.saturating_sub(split.quiet);
         let shared = Arc::new(Shared {
             ledger: Ledger::new(settings.concurrency),
             tenancy: Tenancy::new(settings.lease),
@@ -218,6 +223,7 @@ impl<S: Clone + Send + Sync + 'static> Worker<S> {
             ready: tokio::sync::Notify::new(),
             scheduled: tokio::sync::Notify::new(),
             ended,
+            board: Arc::new(Board::new(answers_within)),
             tally: Tally::default(),
         });
         Ok(Wired { shared, ends, heartbeat: heartbeat::Thread::new()? })
@@ -247,6 +253,7 @@ impl<S: Clone + Send + Sync + 'static> Wired<S> {
         loops.spawn(upkeep::prune_loop(shared.clone()));
         loops.spawn(upkeep::recall_loop(shared.clone()));
         loops.spawn(stranded::stranded_loop(shared.clone()));
+        loops.spawn(progress::progress_loop(shared.clone()));
         loops.spawn(claim::claim_loop(shared.clone(), TaskTracker::new()));
         let (report, broke) = tokio::join!(report, watch_over(&shared, &mut loops));
         shared.over.cancel();

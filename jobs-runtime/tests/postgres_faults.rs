@@ -13,7 +13,7 @@ use jobs_core::store::{
     Author, Claim, Claimed, Head, Leaving, NewWorker, Retention, Row, Settled, Store,
 };
 use jobs_core::{
-    Budget, BuildId, ClaimedJob, Due, Ending, Fence, Kind, Ladder, Lease, MinReader, NewJob,
+    Budget, BuildId, ClaimedJob, Due, Ending, Fence, Kind, Ladder, Lease, MinReader, NewJob, Notes,
     Priority, QueueName, Run, Settlement, State, StoreErrorKind, UniqueKey, Version, WorkerId,
     WorkerName, transition,
 };
@@ -30,7 +30,7 @@ fn a_locked_row_delays_no_settlement_of_others() {
     with_store(async |subject| {
         let (worker, runs) = running(&subject, &vec![job(); 4]).await;
         let mut held = subject.store.begin().await.unwrap();
-        subject.store.done_in(&mut held, runs[1].fence).await.unwrap();
+        subject.store.done_in(&mut held, runs[1].fence, &Notes::default()).await.unwrap();
         let settled = settle(&subject, worker, &runs, &Ending::Done).await;
         let applied = Settled::Applied(State::Succeeded);
         assert_eq!(settled, [applied, Settled::Locked, applied, applied]);
@@ -65,7 +65,7 @@ fn a_reread_answers_the_rows_beside_a_locked_one() {
     with_store(async |subject| {
         let (_, runs) = running(&subject, &vec![job(); 2]).await;
         let mut held = subject.store.begin().await.unwrap();
-        subject.store.done_in(&mut held, runs[0].fence).await.unwrap();
+        subject.store.done_in(&mut held, runs[0].fence, &Notes::default()).await.unwrap();
         let fences: Vec<Fence> = runs.iter().map(|run| run.fence).collect();
         let rows = subject.store.reread(&fences).await.unwrap();
         assert_eq!(rows, [Row::Locked, Row::Running(runs[1].counters)]);

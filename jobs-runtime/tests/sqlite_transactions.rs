@@ -6,7 +6,7 @@ mod sqlite_scene;
 use std::sync::Arc;
 
 use jobs_core::store::{Filter, Inspect, Store, Transactions};
-use jobs_core::{ClaimNumber, Fence, JobId, ManualClock, StoreErrorKind};
+use jobs_core::{ClaimNumber, Fence, JobId, ManualClock, Notes, StoreErrorKind};
 use jobs_runtime::store::sqlite::SqliteStore;
 use sqlite_scene::{Scene, job, options, runtime, shell};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteLockingMode, SqlitePoolOptions};
@@ -85,7 +85,7 @@ fn a_transaction_that_is_dropped_frees_the_lock() {
         }
         let fence = Fence { job: JobId(1), claim: ClaimNumber(1) };
         let mut tx = SqliteStore::begin(&scene.store).await.expect("a transaction");
-        scene.store.done_in(&mut tx, fence).await.expect("an answer");
+        scene.store.done_in(&mut tx, fence, &Notes::default()).await.expect("an answer");
         tx.commit().await.expect("a commit");
         assert_eq!(scene.store.jobs(&Filter::default(), 1).await.expect("a listing"), []);
     });

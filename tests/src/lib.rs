@@ -8,6 +8,7 @@ pub mod process;
 pub mod proxy;
 pub mod rollout;
 pub mod schema;
+pub mod steps;
 
 use std::time::Duration;
 

@@ -29,6 +29,7 @@ mod hostile;
 mod inspect;
 mod leases;
 pub mod model;
+mod notes;
 mod operate;
 mod races;
 mod rollout;
@@ -203,12 +204,20 @@ checks! { $
         the_next_run_resumes_from_the_checkpoint
         every_move_gets_the_next_number
         a_move_resets_failures_interruptions_and_crashes
+        every_later_move_resets_what_went_wrong_in_between
         a_strict_move_keeps_the_failures
         a_checkpoint_that_did_not_move_resets_nothing
         a_checkpoint_outlives_crash_close_and_death
         a_stale_checkpoint_does_not_replace_a_newer_one
         two_saves_of_one_run_in_a_call_are_kept_in_order
         a_checkpoint_writes_no_event_and_keeps_the_place;
+    notes:
+        a_settlement_leaves_its_notes_and_absent_ones_leave_what_was_there
+        progress_is_written_while_the_run_goes_on_and_changes_nothing_else
+        progress_of_a_run_that_lost_its_claim_is_not_written
+        notes_are_kept_exactly
+        a_finish_in_a_transaction_leaves_its_notes_with_the_commit
+        a_checkpoint_and_a_sweep_leave_the_notes;
     leases:
         every_registration_is_another_worker
         a_renewed_lease_does_not_expire

@@ -41,6 +41,7 @@ use crate::envelope::NewJob;
 use crate::id::{Fence, JobId, StoreId, WorkerId};
 use crate::name::{BuildId, QueueName};
 use crate::random::{Random, SeededRandom};
+use crate::record::ProgressNote;
 use crate::route::Route;
 use crate::transition::Settlement;
 
@@ -148,6 +149,12 @@ impl Store for MemoryStore {
         let save =
             |tables: &mut Tables, _| saves.iter().map(|save| tables.checkpoint(save)).collect();
         Ok(self.call(save).await)
+    }
+
+    async fn note_progress(&self, notes: &[ProgressNote]) -> Result<Vec<bool>> {
+        let write =
+            |tables: &mut Tables, _| notes.iter().map(|note| tables.note_progress(note)).collect();
+        Ok(self.call(write).await)
     }
 
     async fn check(&self, fences: &[Fence]) -> Result<Vec<Standing>> {

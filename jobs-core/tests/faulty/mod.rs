@@ -11,8 +11,8 @@ use jobs_core::store::{
     Sweep, Swept, Transaction, Transactions, Wake,
 };
 use jobs_core::{
-    BuildId, Fence, JobId, NewJob, QueueName, Route, Settlement, State, StoreError, StoreId,
-    WorkerId,
+    BuildId, Fence, JobId, NewJob, Notes, ProgressNote, QueueName, Route, Settlement, State,
+    StoreError, StoreId, WorkerId,
 };
 
 type Result<T> = std::result::Result<T, StoreError>;
@@ -152,6 +152,10 @@ impl Store for Faulty {
         self.subject.store().checkpoint(saves).await
     }
 
+    async fn note_progress(&self, notes: &[ProgressNote]) -> Result<Vec<bool>> {
+        self.subject.store().note_progress(notes).await
+    }
+
     async fn check(&self, fences: &[Fence]) -> Result<Vec<Standing>> {
         self.subject.store().check(fences).await
     }
@@ -255,8 +259,8 @@ impl Transaction for FaultyTransaction {
         self.inner.checkpoint(save).await
     }
 
-    async fn done(&mut self, fence: Fence) -> Result<Standing> {
-        self.inner.done(fence).await
+    async fn done(&mut self, fence: Fence, notes: &Notes) -> Result<Standing> {
+        self.inner.done(fence, notes).await
     }
 
     async fn commit(self: Box<Self>) -> Result<()> {

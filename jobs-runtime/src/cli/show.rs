@@ -50,6 +50,10 @@ fn told(output: Output, job: &JobRecord, events: &[Event], now: Timestamp) -> Re
         output.heading(&format!("Checkpoint {}, version {}", saved.number, saved.version))?;
         print(&indented(&pretty(&saved.text)))?;
     }
+    if let Some(result) = &job.result {
+        output.heading("Result")?;
+        print(&indented(&pretty(result)))?;
+    }
     if let Some(error) = &job.error {
         output.heading("Latest error")?;
         print(&indented(error))?;
@@ -100,6 +104,9 @@ fn told_facts(job: &JobRecord, now: Timestamp) -> Vec<(&'static str, String)> {
     }
     if let Some(by) = &job.refused {
         facts.push(("Refused", format!("{} by {}", visible(&by.reason), visible(&by.build))));
+    }
+    if let Some(progress) = &job.progress {
+        facts.push(("Progress", visible(progress)));
     }
     if let Some(worker) = job.worker {
         facts.push(("Worker", worker.to_string()));

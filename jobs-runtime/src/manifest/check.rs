@@ -282,15 +282,14 @@ fn shape(old: &HandledKind, new: &HandledKind) -> Option<Finding> {
 
 fn checkpoint(old: &HandledKind, new: &HandledKind) -> Option<Finding> {
     let (before, after) = (lines(&old.checkpoint_reads), lines(&new.checkpoint_reads));
-    let (Some(from), Some(to)) = (before.last(), after.last()) else { return None };
-    if from == to {
+    let from = before.last()?;
+    let to = after.last();
+    if Some(from) == to {
         return None;
     }
     let is_read = after.iter().any(|line| line.major == from.major && line.minor >= from.minor);
-    let what = format!(
-        "its checkpoint is {}.{} instead of {}.{}",
-        to.major, to.minor, from.major, from.minor
-    );
+    let to = to.map_or("none".to_owned(), |to| format!("{}.{}", to.major, to.minor));
+    let what = format!("its checkpoint is {to} instead of {}.{}", from.major, from.minor);
     let (severity, instead) = if is_read {
         let instead = "Older workers give back what has saved the new one: a rollback leaves those \
                        jobs waiting until this build is back";

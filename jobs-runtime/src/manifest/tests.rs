@@ -201,6 +201,7 @@ fn another_checkpoint_is_told_and_one_that_can_not_resume_is_an_error() {
         (&["1.0"], &["1.0", "2.0"], Severity::Warning),
         (&["1.0"], &["2.0"], Severity::Error),
         (&["1.1"], &["1.0"], Severity::Error),
+        (&["1.0"], &[], Severity::Error),
     ] {
         let answer = diff(&saves(from), &saves(to));
         assert_eq!(told(&answer), (vec![(code, severity)], Order::Any), "{from:?} {to:?}");

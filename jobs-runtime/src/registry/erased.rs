@@ -1,6 +1,8 @@
 //! Handlers without their types: from stored text to a future, whatever the job.
 
+use std::any::Any;
 use std::marker::PhantomData;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use futures_util::future::BoxFuture;
 use jobs_core::{DecodeError, Job, Versioned};
@@ -24,6 +26,7 @@ pub(crate) struct StoredText<'a> {
 pub(crate) enum PrepareError {
     Payload(DecodeError),
     Checkpoint(DecodeError),
+    CheckpointPanicked(Box<dyn Any + Send>),
 }
 
 /// Decodes the jobs of one kind.
@@ -63,11 +66,15 @@ fn decode<J: Job>(
     checkpoint: Option<StoredText<'_>>,
 ) -> Result<Decoded<J>, PrepareError> {
     let job = J::decode(payload.major, payload.text).map_err(PrepareError::Payload)?;
-    let resume = checkpoint
-        .map(|stored| <J::Checkpoint as Versioned>::decode(stored.major, stored.text))
-        .transpose()
-        .map_err(PrepareError::Checkpoint)?;
-    Ok((job, resume))
+    let Some(stored) = checkpoint else {
+        return Ok((job, None));
+    };
+    // Caught here, since further out nobody knows which of the two panicked.
+    let decode = || <J::Checkpoint as Versioned>::decode(stored.major, stored.text);
+    match catch_unwind(AssertUnwindSafe(decode)) {
+        Ok(resume) => Ok((job, Some(resume.map_err(PrepareError::Checkpoint)?))),
+        Err(panic) => Err(PrepareError::CheckpointPanicked(panic)),
+    }
 }
 
 impl<S, J> Erased<S> for TraitHandler<J>

@@ -13,7 +13,7 @@ pub use jobs_core::store::*;
 use std::sync::Arc;
 
 use jobs_core::store::memory::MemoryStore;
-use jobs_core::{Fence, NewJob, StoreError};
+use jobs_core::{Fence, NewJob, Notes, StoreError};
 
 use crate::client::Jobs;
 use crate::error::{Error, ErrorKind};
@@ -136,15 +136,15 @@ fn elsewhere(backend: &Backend, wanted: &str) -> Error {
 
 /// Sends a call to the store that a transaction belongs to.
 macro_rules! joined {
-    ($backend:expr, $tx:expr, $method:ident($argument:expr)) => {
+    ($backend:expr, $tx:expr, $method:ident($($argument:expr),*)) => {
         match ($backend, $tx) {
             #[cfg(feature = "sqlite")]
             (Backend::Sqlite(store), TransactionConnection::Sqlite(connection)) => {
-                store.$method(connection, $argument).await.map_err(Error::from)
+                store.$method(connection, $($argument),*).await.map_err(Error::from)
             }
             #[cfg(feature = "postgres")]
             (Backend::Postgres(store), TransactionConnection::Postgres(connection)) => {
-                store.$method(connection, $argument).await.map_err(Error::from)
+                store.$method(connection, $($argument),*).await.map_err(Error::from)
             }
             (backend, tx) => Err(wrong(backend, &tx)),
         }
@@ -205,8 +205,9 @@ impl Backend {
         &self,
         tx: TransactionConnection<'_>,
         fence: Fence,
+        notes: &Notes,
     ) -> Result<Standing, Error> {
-        joined!(self, tx, done_in(fence))
+        joined!(self, tx, done_in(fence, notes))
     }
 
     fn name(&self) -> &'static str {

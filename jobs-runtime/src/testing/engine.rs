@@ -6,13 +6,14 @@ use std::time::Duration;
 
 use jobs_core::store::{Author, Claim, Claimed, Head, NewWorker};
 use jobs_core::{
-    BuildId, ClaimedJob, Clock, Ending, Failure, Ladder, Lease, QueueName, Random, Reader, Refusal,
-    Retry, Route, RouteVerdict, Run, Stamp, Verdict, WorkerId, WorkerName, judge, transition,
+    BuildId, ClaimedJob, Clock, Ending, Failure, Ladder, Lease, OldCheckpoint, QueueName, Random,
+    Reader, Refusal, Retry, Route, RouteVerdict, Run, Stamp, Verdict, WorkerId, WorkerName, judge,
+    transition,
 };
 
 use crate::client::Jobs;
 use crate::manifest::Manifest;
-use crate::registry::{Handlers, PrepareError, Prepared, StoredText};
+use crate::registry::{Handled, Handlers, PrepareError, Prepared, StoredText};
 
 /// How long a route that is not read is left alone, as a worker does.
 const COOL_DOWN: Duration = Duration::from_secs(10);
@@ -118,24 +119,36 @@ impl Engine {
         };
         let handled = handlers.handled(&job.kind);
         let handled = handled.ok_or_else(|| self.refused(job, Refusal::UnknownKind))?;
-        let mut checkpoint = None;
-        if let Some(saved) = &job.checkpoint {
-            let stamp = Stamp::parse(&saved.version, saved.min_reader.as_deref())
-                .map_err(|error| Ending::MalformedVersion(error.to_string()))?;
-            let major = match judge(stamp, Reader::Reads(&handled.checkpoint_lines)) {
-                Verdict::Run => stamp.version().major,
-                Verdict::Upcast { from } | Verdict::TolerantRead { from } => from,
-                Verdict::Refuse(_) | Verdict::Retired => {
-                    return Err(self.refused(job, Refusal::Checkpoint));
-                }
-            };
-            checkpoint = Some(StoredText { major, text: &saved.text });
-        }
+        let checkpoint = self.checkpoint(job, handled)?;
         let payload = StoredText { major, text: &job.payload };
         handled.erased.prepare(payload, checkpoint).map_err(|error| match verdict {
             Verdict::TolerantRead { .. } => self.refused(job, Refusal::Newer),
             _ => unreadable(&error),
         })
+    }
+
+    /// The saved checkpoint, where there is one that the run resumes from.
+    fn checkpoint<'j, S>(
+        &self,
+        job: &'j ClaimedJob,
+        handled: &Handled<S>,
+    ) -> Result<Option<StoredText<'j>>, Ending> {
+        let Some(saved) = &job.checkpoint else { return Ok(None) };
+        let stamp = Stamp::parse(&saved.version, saved.min_reader.as_deref())
+            .map_err(|error| Ending::MalformedVersion(error.to_string()))?;
+        if handled.checkpoint_lines.is_empty() {
+            return Err(self.refused(job, Refusal::Checkpoint));
+        }
+        let restarts = handled.policy.on_old_checkpoint == OldCheckpoint::Restart;
+        let major = match judge(stamp, Reader::Reads(&handled.checkpoint_lines)) {
+            Verdict::Run => stamp.version().major,
+            Verdict::Upcast { from } | Verdict::TolerantRead { from } => from,
+            Verdict::Refuse(Refusal::Older) if restarts => return Ok(None),
+            Verdict::Refuse(_) | Verdict::Retired => {
+                return Err(self.refused(job, Refusal::Checkpoint));
+            }
+        };
+        Ok(Some(StoredText { major, text: &saved.text }))
     }
 
     fn refused(&self, job: &ClaimedJob, refusal: Refusal) -> Ending {
@@ -148,6 +161,9 @@ fn unreadable(error: &PrepareError) -> Ending {
     let (class, text) = match error {
         PrepareError::Payload(error) => ("malformed_payload", jobs_core::chain(error)),
         PrepareError::Checkpoint(error) => ("malformed_checkpoint", jobs_core::chain(error)),
+        PrepareError::CheckpointPanicked(_) => {
+            ("upcast_failed", "the upcast of the checkpoint panicked".to_owned())
+        }
     };
     Ending::Unreadable(Failure { class: class.to_owned(), text, retry: Retry::Never })
 }

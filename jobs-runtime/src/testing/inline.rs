@@ -15,8 +15,10 @@ use crate::client::Jobs;
 use crate::context::Parts;
 use crate::handler::{Cause, JobError, Outcome};
 use crate::registry::Handlers;
-use crate::run::{RunInfo, RunSignals};
+use crate::run::{Board, RunInfo, RunSignals};
 
+/// How long a handler would have to return; nobody asks it to.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(1);
 /// When the clock of a test begins.
 pub(super) const START: Timestamp = Timestamp::from_micros(1_800_000_000_000_000);
 
@@ -132,10 +134,11 @@ impl<S: Clone + Send + Sync + 'static> Inline<S> {
         job: &ClaimedJob,
     ) -> Result<Result<Outcome, JobError>, Ending> {
         let prepared = engine.prepare(job, &self.handlers)?;
+        let handled = self.handlers.handled(&job.kind).expect("what was prepared is handled");
         let headers = job.headers.as_deref().and_then(|text| serde_json::from_str(text).ok());
         let info = RunInfo {
             fence: job.fence,
-            kind: job.kind.as_str().into(),
+            of: handled.of.clone(),
             queue: job.queue.clone(),
             failures: job.counters.failures,
             interruptions: job.counters.interruptions,
@@ -143,8 +146,12 @@ impl<S: Clone + Send + Sync + 'static> Inline<S> {
             enqueued_at: job.enqueued_at,
             deadline: None,
         };
-        let signals = Arc::new(RunSignals::default());
-        let parts = Parts { jobs: engine.jobs.clone(), info: Arc::new(info), signals };
+        let parts = Parts {
+            jobs: engine.jobs.clone(),
+            info: Arc::new(info),
+            signals: Arc::new(RunSignals::default()),
+            board: Arc::new(Board::new(ANSWERS_WITHIN)),
+        };
         Ok(prepared(self.state.clone(), parts).await)
     }
 }

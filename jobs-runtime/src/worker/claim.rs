@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jobs_core::store::{Claim, Claimed};
-use jobs_core::{ClaimedJob, Ending, StoreError, WorkerId, jittered};
+use jobs_core::{ClaimedJob, StoreError, WorkerId, jittered};
 use tokio_util::task::TaskTracker;
 
 use super::dispatch::dispatch;
@@ -18,7 +18,7 @@ use super::routes::Routes;
 use super::settle::Ended;
 use super::shared::Shared;
 use crate::log;
-use crate::run::{Reason, Wrote};
+use crate::run::Reason;
 
 /// Claims until the intake is closed; every claimed job is then accounted for in the ledger.
 pub(super) async fn claim_loop<S>(shared: Arc<Shared<S>>, runs: TaskTracker)
@@ -173,7 +173,7 @@ where
     for (job, entry) in jobs.into_iter().zip(entries) {
         if is_late {
             shared.ledger.ended(job.fence);
-            drop(shared.ended.send(Ended::new(&job, Ending::Unstarted, Wrote::Nothing)));
+            drop(shared.ended.send(Ended::unstarted(&job)));
         } else {
             runs.spawn(dispatch(shared.clone(), job, entry));
         }

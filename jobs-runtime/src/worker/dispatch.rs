@@ -15,11 +15,12 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use jobs_core::{
-    ClaimedJob, Clock, DecodeError, Ending, Failure, Fence, Interruption, Refusal, Retry, Stamp,
-    Verdict, judge,
+    ClaimedJob, Clock, DecodeError, Ending, Failure, Fence, Interruption, OldCheckpoint, Reader,
+    Refusal, Retry, Stamp, Verdict, chain, judge,
 };
 use tracing::Instrument;
 
+use super::flush::flush;
 use super::ledger::Entry;
 use super::settle::Ended;
 use super::shared::Shared;
@@ -42,7 +43,8 @@ where
         Ok(judged) => run(&shared, &job, &judged, &entry).await,
     };
     drop(slot);
-    let ended = Ended::new(&job, ending, entry.signals.wrote());
+    flush(&shared, &entry).await;
+    let ended = Ended::of_run(&job, ending, &entry.signals);
     // The settler outlives every dispatch; without it the process is going down, and the claim is
     // given back by the close or the sweep.
     drop(shared.ended.send(ended));
@@ -63,40 +65,70 @@ impl<S> Drop for Slot<'_, S> {
 /// A job that this build may read, and how.
 struct Judged<'a, S> {
     handled: &'a Handled<S>,
-    verdict: Verdict,
+    payload: Reading,
+    /// `None`: the run begins anew.
+    checkpoint: Option<Reading>,
+}
+
+/// How a stored text is read.
+#[derive(Clone, Copy)]
+struct Reading {
     major: u32,
-    checkpoint_major: Option<u32>,
+    /// Only its newer writer says that this build can.
+    is_vouched: bool,
+}
+
+impl Reading {
+    const fn plain(major: u32) -> Self {
+        Self { major, is_vouched: false }
+    }
+
+    const fn vouched(major: u32) -> Self {
+        Self { major, is_vouched: true }
+    }
 }
 
 fn judged<'a, S>(shared: &'a Shared<S>, job: &ClaimedJob) -> Result<Judged<'a, S>, Ending> {
     let stamp = Stamp::parse(&job.version, job.min_reader.as_deref())
         .map_err(|error| Ending::MalformedVersion(error.to_string()))?;
-    let verdict = judge(stamp, shared.handlers.reader(&job.kind));
-    let major = match verdict {
-        Verdict::Run => stamp.version().major,
-        Verdict::Upcast { from } | Verdict::TolerantRead { from } => from,
+    let payload = match judge(stamp, shared.handlers.reader(&job.kind)) {
+        Verdict::Run => Reading::plain(stamp.version().major),
+        Verdict::Upcast { from } => Reading::plain(from),
+        Verdict::TolerantRead { from } => Reading::vouched(from),
         Verdict::Retired => return Err(Ending::Retired),
         Verdict::Refuse(refusal) => return Err(refused(shared, job, refusal)),
     };
     let handled = shared.handlers.handled(&job.kind);
     let handled = handled.ok_or_else(|| refused(shared, job, Refusal::UnknownKind))?;
-    let checkpoint_major = checkpoint_major(shared, job, handled)?;
-    Ok(Judged { handled, verdict, major, checkpoint_major })
+    let checkpoint = checkpoint(shared, job, handled)?;
+    Ok(Judged { handled, payload, checkpoint })
 }
 
-fn checkpoint_major<S>(
+/// How the saved checkpoint is read. What is too old is refused like anything else that this build
+/// can't read, unless the job chose to begin anew; what is newer always is.
+fn checkpoint<S>(
     shared: &Shared<S>,
     job: &ClaimedJob,
     handled: &Handled<S>,
-) -> Result<Option<u32>, Ending> {
-    let Some(checkpoint) = &job.checkpoint else {
+) -> Result<Option<Reading>, Ending> {
+    let Some(saved) = &job.checkpoint else {
         return Ok(None);
     };
-    let stamp = Stamp::parse(&checkpoint.version, checkpoint.min_reader.as_deref())
+    let stamp = Stamp::parse(&saved.version, saved.min_reader.as_deref())
         .map_err(|error| Ending::MalformedVersion(format!("the checkpoint's {error}")))?;
-    match judge(stamp, jobs_core::Reader::Reads(&handled.checkpoint_lines)) {
-        Verdict::Run => Ok(Some(stamp.version().major)),
-        Verdict::Upcast { from } | Verdict::TolerantRead { from } => Ok(Some(from)),
+    if handled.checkpoint_lines.is_empty() {
+        return Err(refused(shared, job, Refusal::Checkpoint));
+    }
+    let restarts = handled.policy.on_old_checkpoint == OldCheckpoint::Restart;
+    match judge(stamp, Reader::Reads(&handled.checkpoint_lines)) {
+        Verdict::Run => Ok(Some(Reading::plain(stamp.version().major))),
+        Verdict::Upcast { from } => Ok(Some(Reading::plain(from))),
+        Verdict::TolerantRead { from } => Ok(Some(Reading::vouched(from))),
+        Verdict::Refuse(Refusal::Older) if restarts => {
+            let (id, kind, version) = (job.fence.job.0, &*handled.kind, &*saved.version);
+            tracing::info!(job = id, kind, version, "begins anew: its checkpoint is too old");
+            Ok(None)
+        }
         Verdict::Refuse(_) | Verdict::Retired => Err(refused(shared, job, Refusal::Checkpoint)),
     }
 }
@@ -110,7 +142,11 @@ fn refused<S>(shared: &Shared<S>, job: &ClaimedJob, refusal: Refusal) -> Ending 
                 Refusal::UnknownKind | Refusal::Newer | Refusal::Older => &handled.lines,
             };
             let lines: Vec<String> = lines.iter().map(ToString::to_string).collect();
-            format!("this build reads {}", lines.join(" and "))
+            if lines.is_empty() {
+                "this build saves none".to_owned()
+            } else {
+                format!("this build reads {}", lines.join(" and "))
+            }
         }
     };
     let checkpoint = job.checkpoint.as_ref().filter(|_| refusal == Refusal::Checkpoint);
@@ -133,12 +169,16 @@ where
 {
     let prepared = match prepare(job, judged) {
         Ok(prepared) => prepared,
-        Err(error) => return unreadable(shared, job, judged.verdict, error),
+        Err(error) => return unreadable(shared, job, judged, error),
     };
     let timeout = judged.handled.policy.timeout;
     let info = Arc::new(info(job, judged.handled, timeout));
-    let parts =
-        Parts { jobs: shared.jobs.clone(), info: info.clone(), signals: entry.signals.clone() };
+    let parts = Parts {
+        jobs: shared.jobs.clone(),
+        info: info.clone(),
+        signals: entry.signals.clone(),
+        board: shared.board.clone(),
+    };
     let span = tracing::info_span!("job", id = job.fence.job.0, kind = %info.kind(), claim = job.fence.claim.0);
     let handler = Watched {
         // Inside the future, so that a panic of the state's `clone` is caught too.
@@ -153,37 +193,49 @@ where
 }
 
 fn prepare<S>(job: &ClaimedJob, judged: &Judged<'_, S>) -> Result<Prepared<S>, Unreadable> {
-    let payload = StoredText { major: judged.major, text: &job.payload };
-    let checkpoint = job.checkpoint.as_ref().zip(judged.checkpoint_major);
-    let checkpoint =
-        checkpoint.map(|(stored, major)| StoredText { major, text: stored.text.as_str() });
+    let payload = StoredText { major: judged.payload.major, text: &job.payload };
+    let checkpoint = job.checkpoint.as_ref().zip(judged.checkpoint);
+    let checkpoint = checkpoint
+        .map(|(saved, reading)| StoredText { major: reading.major, text: saved.text.as_str() });
     let decoded =
         catch_unwind(AssertUnwindSafe(|| judged.handled.erased.prepare(payload, checkpoint)));
+    let unreadable = |of, class, text| Unreadable { of, class, text };
     match decoded {
         Ok(Ok(prepared)) => Ok(prepared),
-        Ok(Err(PrepareError::Payload(error))) => Err(Unreadable::payload(&error)),
-        Ok(Err(PrepareError::Checkpoint(error))) => {
-            let text = jobs_core::chain(&error);
-            Err(Unreadable { class: "malformed_checkpoint", text })
+        Ok(Err(PrepareError::Payload(error))) => {
+            Err(unreadable(Stored::Payload, class(&error, "malformed_payload"), chain(&error)))
         }
-        Err(panic) => Err(Unreadable { class: "upcast_failed", text: panic_text(panic) }),
+        Ok(Err(PrepareError::Checkpoint(error))) => Err(unreadable(
+            Stored::Checkpoint,
+            class(&error, "malformed_checkpoint"),
+            chain(&error),
+        )),
+        Ok(Err(PrepareError::CheckpointPanicked(panic))) => {
+            Err(unreadable(Stored::Checkpoint, "upcast_failed", panic_text(panic)))
+        }
+        Err(panic) => Err(unreadable(Stored::Payload, "upcast_failed", panic_text(panic))),
+    }
+}
+
+fn class(error: &DecodeError, malformed: &'static str) -> &'static str {
+    match error {
+        DecodeError::Upcast(_) => "upcast_failed",
+        _ => malformed,
     }
 }
 
 /// A stored text that did not become a value.
 struct Unreadable {
+    of: Stored,
     class: &'static str,
     text: String,
 }
 
-impl Unreadable {
-    fn payload(error: &DecodeError) -> Self {
-        let class = match error {
-            DecodeError::Upcast(_) => "upcast_failed",
-            _ => "malformed_payload",
-        };
-        Self { class, text: jobs_core::chain(error) }
-    }
+/// What is stored as a versioned text.
+#[derive(Clone, Copy)]
+enum Stored {
+    Payload,
+    Checkpoint,
 }
 
 /// What does not decode is dead, except that a newer writer who vouched for this build was wrong:
@@ -191,25 +243,28 @@ impl Unreadable {
 fn unreadable<S>(
     shared: &Shared<S>,
     job: &ClaimedJob,
-    verdict: Verdict,
+    judged: &Judged<'_, S>,
     unreadable: Unreadable,
 ) -> Ending {
-    let Unreadable { class, text } = unreadable;
-    match verdict {
-        Verdict::TolerantRead { .. } => {
-            tracing::error!(
-                job = job.fence.job.0,
-                kind = job.kind,
-                version = job.version,
-                error = text,
-                "a payload does not decode although its writer vouched for this build's version"
-            );
-            refused(shared, job, Refusal::Newer)
+    let Unreadable { of, class, text } = unreadable;
+    let (is_vouched, refusal, what) = match of {
+        Stored::Payload => (judged.payload.is_vouched, Refusal::Newer, "payload"),
+        Stored::Checkpoint => {
+            let is_vouched = judged.checkpoint.is_some_and(|reading| reading.is_vouched);
+            (is_vouched, Refusal::Checkpoint, "checkpoint")
         }
-        Verdict::Run | Verdict::Upcast { .. } | Verdict::Refuse(_) | Verdict::Retired => {
-            Ending::Unreadable(Failure { class: class.to_owned(), text, retry: Retry::Never })
-        }
+    };
+    if !is_vouched {
+        return Ending::Unreadable(Failure { class: class.to_owned(), text, retry: Retry::Never });
     }
+    tracing::error!(
+        job = job.fence.job.0,
+        kind = job.kind,
+        version = job.version,
+        error = text,
+        "a {what} does not decode although its writer vouched for this build's version"
+    );
+    refused(shared, job, refusal)
 }
 
 fn info<S>(job: &ClaimedJob, handled: &Handled<S>, timeout: Option<Duration>) -> RunInfo {
@@ -217,7 +272,7 @@ fn info<S>(job: &ClaimedJob, handled: &Handled<S>, timeout: Option<Duration>) ->
     let headers = job.headers.as_deref().and_then(|text| serde_json::from_str(text).ok());
     RunInfo {
         fence: job.fence,
-        kind: handled.kind.clone(),
+        of: handled.of.clone(),
         queue: job.queue.clone(),
         failures: job.counters.failures,
         interruptions: job.counters.interruptions,

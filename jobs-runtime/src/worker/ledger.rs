@@ -113,6 +113,11 @@ impl Ledger {
         self.book().entries.len()
     }
 
+    /// Whether a run is held.
+    pub(crate) fn holds(&self, fence: Fence) -> bool {
+        self.book().entries.contains_key(&fence)
+    }
+
     /// How many handlers have not ended.
     #[cfg(test)]
     fn running(&self) -> usize {

@@ -11,14 +11,14 @@ use std::time::Duration;
 
 use jobs_core::store::{Row, Settled};
 use jobs_core::{
-    Budget, ClaimedJob, Counters, Ending, Failure, Fence, Ladder, Retry, Run, Settlement, State,
-    StoreError, StoreErrorKind, transition,
+    Budget, ClaimedJob, Counters, Ending, Failure, Fence, Ladder, Notes, Retry, Run, Settlement,
+    State, StoreError, StoreErrorKind, transition,
 };
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::shared::{Shared, Tally};
 use crate::log;
-use crate::run::Wrote;
+use crate::run::{RunSignals, Wrote};
 
 /// At most this many settlements travel together.
 const BATCH: usize = 1_000;
@@ -36,11 +36,21 @@ pub(crate) struct Ended {
     kind: String,
     ending: Ending,
     wrote: Wrote,
+    notes: Notes,
 }
 
 impl Ended {
-    pub(crate) fn new(job: &ClaimedJob, ending: Ending, wrote: Wrote) -> Self {
-        Self { run: Run::from(job), kind: job.kind.clone(), ending, wrote }
+    /// A run whose handler has ended, or never began.
+    pub(crate) fn of_run(job: &ClaimedJob, ending: Ending, signals: &RunSignals) -> Self {
+        let (wrote, notes) = (signals.wrote(), signals.kept().take_notes());
+        Self { run: Run::from(job), kind: job.kind.clone(), ending, wrote, notes }
+    }
+
+    /// A claim that came too late to be run.
+    pub(crate) fn unstarted(job: &ClaimedJob) -> Self {
+        let (run, kind) = (Run::from(job), job.kind.clone());
+        let (ending, wrote, notes) = (Ending::Unstarted, Wrote::Nothing, Notes::default());
+        Self { run, kind, ending, wrote, notes }
     }
 
     /// A run of which nothing is known but that the store says it is ours: the answer to its claim
@@ -50,7 +60,8 @@ impl Ended {
         let run = Run { fence, counters, budget, refused: None };
         let kind = String::new();
         // Its counters are read from the row before it is settled.
-        Self { run, kind, ending: Ending::Unstarted, wrote: Wrote::Checkpoint }
+        let (ending, wrote, notes) = (Ending::Unstarted, Wrote::Checkpoint, Notes::default());
+        Self { run, kind, ending, wrote, notes }
     }
 
     /// The same run as a plain failure, for an outcome that the store does not take.
@@ -61,8 +72,8 @@ impl Ended {
             retry: Retry::Ladder,
         };
         let Self { run, kind, wrote, .. } = self;
-        let ending = Ending::Failed(failure);
-        Self { run: run.clone(), kind: kind.clone(), ending, wrote: *wrote }
+        let (ending, notes) = (Ending::Failed(failure), Notes::default());
+        Self { run: run.clone(), kind: kind.clone(), ending, wrote: *wrote, notes }
     }
 
     /// Whether only the row knows what was written about it.
@@ -268,6 +279,7 @@ fn as_settled(ended: Ended, state: State) -> Ended {
 fn finished<S>(shared: &Shared<S>, ended: &Ended, answer: Settled) {
     told(shared, ended, answer);
     shared.ledger.settled(std::iter::once(ended.run.fence));
+    shared.jobs.ends().ring();
 }
 
 /// A run that its row still shows as running, with the counters that stand there. Where the handler
@@ -278,15 +290,21 @@ fn uncommitted(ended: Ended, counters: Counters) -> Ended {
         (Wrote::Success, Ending::Done) => finish_not_committed(),
         (Wrote::Nothing | Wrote::Checkpoint | Wrote::Success, ending) => ending,
     };
-    Ended { run, kind: ended.kind, ending, wrote: ended.wrote }
+    Ended { run, ending, ..ended }
 }
 
 fn settlement<S>(shared: &Shared<S>, ended: &Ended) -> Settlement {
     let draw = shared.draw();
-    match shared.handlers.handled(&ended.kind) {
+    let settlement = match shared.handlers.handled(&ended.kind) {
         Some(handled) => transition(&ended.run, &ended.ending, &handled.ladder, draw),
         None => transition(&ended.run, &ended.ending, &Ladder::default(), draw),
+    };
+    let mut notes = ended.notes.clone();
+    if ended.ending != Ending::Done {
+        // Only what succeeded has a result.
+        notes.result = None;
     }
+    Settlement { notes, ..settlement }
 }
 
 /// Takes in the answers of a batch; answers the runs whose rows others hold.
@@ -304,6 +322,7 @@ fn told_all<S>(shared: &Shared<S>, batch: Vec<Ended>, answers: &[Settled]) -> Ve
         settled.push(ended.run.fence);
     }
     shared.ledger.settled(settled.into_iter());
+    shared.jobs.ends().ring();
     if is_scheduled {
         shared.scheduled.notify_one();
     }

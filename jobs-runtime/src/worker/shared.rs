@@ -14,6 +14,7 @@ use super::ledger::Ledger;
 use super::settle::Ended;
 use crate::client::Jobs;
 use crate::registry::Handlers;
+use crate::run::Board;
 
 /// The settings of a worker, checked.
 #[derive(Debug, Clone)]
@@ -50,6 +51,7 @@ pub(crate) struct Shared<S> {
     /// Jobs may have been scheduled.
     pub(crate) scheduled: Notify,
     pub(crate) ended: tokio::sync::mpsc::UnboundedSender<Ended>,
+    pub(crate) board: Arc<Board>,
     pub(crate) tally: Tally,
 }
 

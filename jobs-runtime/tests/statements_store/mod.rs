@@ -11,8 +11,8 @@ use jobs_runtime::store::{
     Settled, Standing, Store, Strand, Sweep, Swept, Waiting, Wake, WorkerRecord,
 };
 use jobs_runtime::{
-    BuildId, Clock, Event, Fence, JobId, JobRecord, NewJob, QueueName, Route, Settlement,
-    StoreError, StoreId, WorkerId,
+    BuildId, Clock, Event, Fence, JobId, JobRecord, NewJob, ProgressNote, QueueName, Route,
+    Settlement, StoreError, StoreId, WorkerId,
 };
 
 type Result<T> = std::result::Result<T, StoreError>;
@@ -100,6 +100,7 @@ counted! {
     claim(claim: Claim<'_>) -> Claimed;
     settle(by: &Author, settlements: &[Settlement]) -> Vec<Settled>;
     checkpoint(saves: &[CheckpointSave]) -> Vec<Standing>;
+    note_progress(notes: &[ProgressNote]) -> Vec<bool>;
     check(fences: &[Fence]) -> Vec<Standing>;
     reread(fences: &[Fence]) -> Vec<Row>;
     promote(limit: u32) -> Promoted;

@@ -84,7 +84,7 @@ async fn call_and_drop(jobs: &Fresh, random: &SeededRandom, calls: u64) -> Vec<J
             }
             _ => {
                 drop(for_a_moment(random, jobs.inspect().counts()).await);
-                drop(for_a_moment(random, jobs.wait(JobId(1))).await);
+                drop(for_a_moment(random, jobs.wait(JobId(1)).into_future()).await);
             }
         }
     }

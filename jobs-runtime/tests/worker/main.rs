@@ -3,11 +3,14 @@
 mod support;
 
 mod bulk;
+mod checkpoints;
+mod cursors;
 mod drops;
 mod endings;
 mod finishes;
 mod leases;
 mod middleware;
+mod notes;
 mod payloads;
 mod refusals;
 mod rollouts;
@@ -15,4 +18,5 @@ mod rows;
 mod shapes;
 mod stops;
 mod texts;
+mod versions;
 mod waits;

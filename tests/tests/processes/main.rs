@@ -15,6 +15,7 @@ mod clocks;
 mod deaths;
 mod rollouts;
 mod silences;
+mod steps;
 mod stops;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_worker-process");

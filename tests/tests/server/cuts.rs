@@ -1,14 +1,17 @@
 //! Ways to the server that are cut, held or slow.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use jobs_runtime::prelude::*;
 use jobs_runtime::{Clock, Counters, JobId, State, SystemClock};
+use serde::{Deserialize, Serialize};
 use sqlx::{PgConnection, Postgres, Row as _};
 use tests::cluster::Cluster;
 use tests::proxy::{Flow, Proxy};
 use tests::{Work, sized, until};
+use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 
 use crate::crew::*;
@@ -156,4 +159,49 @@ async fn calls_that_are_dropped_on_a_slow_way_leave_no_transaction_behind() {
     for wrong in ["current transaction is aborted", "already a transaction"] {
         assert!(!log.contains(wrong), "{log}");
     }
+}
+
+#[derive(Debug, Serialize, Deserialize, Checkpoint)]
+#[checkpoint(version = "1.0.0")]
+struct Step(u32);
+
+/// Puts a checkpoint off, and fails once it may.
+#[derive(Debug, Serialize, Deserialize, Job)]
+#[job(kind = "test.seldom", version = "1.0.0", checkpoint = Step, checkpoint_every = "1h")]
+struct Seldom {}
+
+/// Says that a handler waits, and that it may go on.
+type Gate = (Arc<Notify>, Arc<Notify>);
+
+async fn save_seldom(_: Seldom, cx: JobContext<Gate, Step>) -> Result<(), JobError> {
+    cx.checkpoint(&Step(1)).await?;
+    cx.checkpoint(&Step(2)).await?;
+    cx.state.0.notify_one();
+    cx.state.1.notified().await;
+    Err(JobError::new("not now").retry_in(Duration::from_hours(1)))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_checkpoint_that_was_put_off_is_written_when_the_server_is_back() {
+    let cluster = Cluster::start(&[]).await;
+    let proxy = Proxy::start(&cluster.socket()).await;
+    let jobs = Jobs::open(&cluster.url()).await.unwrap();
+    let far = Jobs::open(&proxy.url()).await.unwrap();
+    let gate = Gate::default();
+    let handlers = Registry::new().handle(save_seldom).build().unwrap();
+    let crew = Crew::start([Worker::new(&far, handlers, gate.clone())]);
+    let id = jobs.enqueue(Seldom {}).await.unwrap().id();
+    gate.0.notified().await;
+    proxy.set(Flow::Cut);
+    gate.1.notify_one();
+    // Long enough for some tries in vain.
+    sleep(Duration::from_secs(1)).await;
+    let record = jobs.job(id).await.unwrap().unwrap();
+    assert_eq!((record.state, record.checkpoint.unwrap().text.as_str()), (State::Running, "1"));
+    proxy.set(Flow::Open);
+    let has_failed = async || jobs.job(id).await.unwrap().unwrap().state == State::Scheduled;
+    until("the failure is settled", SOON, has_failed).await;
+    let record = jobs.job(id).await.unwrap().unwrap();
+    assert_eq!((record.counters.failures, record.checkpoint.unwrap().text.as_str()), (1, "2"));
+    crew.stop().await;
 }

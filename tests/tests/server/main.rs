@@ -5,6 +5,7 @@ mod crashes;
 mod crew;
 mod cuts;
 mod defaults;
+mod holds;
 mod refusals;
 mod snapshots;
 mod sql;

@@ -23,6 +23,37 @@ struct Digest {
     to: String,
 }
 
+/// A long job, whose runs take turns with those of the old build.
+#[derive(Debug, Serialize, Deserialize, Job)]
+#[job(kind = "reports.walk", version = "1.0.0", checkpoint = Taken)]
+struct Walk {
+    steps: u32,
+}
+
+/// Old builds resume from it: what they don't know of it may be lost.
+#[derive(Debug, Serialize, Deserialize, Checkpoint)]
+#[checkpoint(version = "1.1.0", readable_by = "1.0")]
+struct Taken {
+    steps: u32,
+    #[serde(default)]
+    note: Option<String>,
+}
+
+impl Handler<()> for Walk {
+    async fn run(self, mut cx: JobContext<(), Taken>) -> Result<Outcome, JobError> {
+        let mut at = cx.resume_or(Taken { steps: 0, note: None });
+        for _ in 0..5 {
+            at = Taken { steps: at.steps + 1, note: Some("by the new build".to_owned()) };
+            println!("new build took step {}", at.steps);
+            cx.checkpoint(&at).await?;
+            if at.steps == self.steps {
+                return Ok(Outcome::Done);
+            }
+        }
+        Ok(Outcome::Snooze(Duration::ZERO))
+    }
+}
+
 impl Handler<()> for Welcome {
     async fn run(self, _cx: JobContext<()>) -> Result<Outcome, JobError> {
         let locale = self.locale.unwrap_or_else(|| "no locale".to_owned());
@@ -47,7 +78,9 @@ async fn main() -> anyhow::Result<()> {
     jobs.enqueue_all((0..20).map(|n| Digest { to: format!("digest-{n}") })).await?;
     // The old build alone works first, and gives back what it can't read.
     until_refused(&jobs).await?;
-    let handlers = Registry::new().job::<Welcome>().job::<Digest>().build()?;
+    // From here on both work, and take turns at this one.
+    jobs.enqueue(Walk { steps: 400 }).await?;
+    let handlers = Registry::new().job::<Welcome>().job::<Digest>().job::<Walk>().build()?;
     let worker = Worker::new(&jobs, handlers, ()).name("new");
     let report = worker.run_until(until_all_ended(&jobs)).await?;
     println!("new build left: {} settled, {} released", report.settled, report.released);
@@ -69,7 +102,7 @@ async fn until_all_ended(jobs: &Jobs) {
     let is_over = async || {
         let counts = jobs.inspect().counts().await.unwrap_or_default();
         let ended = counts.iter().filter(|count| count.state == State::Succeeded);
-        ended.map(|count| count.jobs).sum::<u64>() == 60
+        ended.map(|count| count.jobs).sum::<u64>() == 61
     };
     while !is_over().await {
         tokio::time::sleep(Duration::from_millis(50)).await;

@@ -1,5 +1,7 @@
 //! The old build: it has never seen a locale, nor a digest. `mixed-old DB`
 
+use std::time::Duration;
+
 use jobs_runtime::prelude::*;
 use serde::{Deserialize, Serialize};
 
@@ -8,6 +10,34 @@ use serde::{Deserialize, Serialize};
 #[job(kind = "mail.welcome", version = "1.0.0")]
 struct Welcome {
     to: String,
+}
+
+/// A long job, whose runs take turns with those of the new build.
+#[derive(Debug, Serialize, Deserialize, Job)]
+#[job(kind = "reports.walk", version = "1.0.0", checkpoint = Taken)]
+struct Walk {
+    steps: u32,
+}
+
+#[derive(Debug, Serialize, Deserialize, Checkpoint)]
+#[checkpoint(version = "1.0.0")]
+struct Taken {
+    steps: u32,
+}
+
+impl Handler<()> for Walk {
+    async fn run(self, mut cx: JobContext<(), Taken>) -> Result<Outcome, JobError> {
+        let mut at = cx.resume_or(Taken { steps: 0 });
+        for _ in 0..5 {
+            at.steps += 1;
+            println!("old build took step {}", at.steps);
+            cx.checkpoint(&at).await?;
+            if at.steps == self.steps {
+                return Ok(Outcome::Done);
+            }
+        }
+        Ok(Outcome::Snooze(Duration::ZERO))
+    }
 }
 
 impl Handler<()> for Welcome {
@@ -22,7 +52,7 @@ async fn main() -> anyhow::Result<()> {
     let url = std::env::args().nth(1).unwrap_or_else(|| "sqlite://mixed.db".to_owned());
     let jobs = Jobs::builder().build_label("mixed 1.0.0").open(&url).await?;
     jobs.enqueue_all((0..20).map(|n| Welcome { to: format!("old-{n}") })).await?;
-    let handlers = Registry::new().job::<Welcome>().build()?;
+    let handlers = Registry::new().job::<Welcome>().job::<Walk>().build()?;
     let report = Worker::new(&jobs, handlers, ()).name("old").run_until_terminated().await?;
     println!("old build left: {} settled, {} released", report.settled, report.released);
     Ok(())

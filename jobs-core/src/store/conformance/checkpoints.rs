@@ -64,6 +64,20 @@ pub(super) async fn a_move_resets_failures_interruptions_and_crashes(subject: &d
     assert_eq!(scene.record(run.fence.job).await.counters, kept);
 }
 
+pub(super) async fn every_later_move_resets_what_went_wrong_in_between(subject: &dyn Subject) {
+    let scene = Scene::open(subject).await;
+    let mut run = scene.run(&job("a")).await;
+    for text in ["[1]", "[2]", "[3]"] {
+        scene.save(run.fence, text).await;
+        let kept = scene.record(run.fence.job).await.counters;
+        assert_eq!((kept.failures, kept.interruptions, kept.crashes), (0, 0, 0));
+        let unstarted = super::scene::ended(&run, &Ending::Unstarted);
+        scene.settle(&crate::Settlement { counters: COUNTED, ..unstarted }).await;
+        run = scene.take().await;
+        assert_eq!(run.counters, COUNTED);
+    }
+}
+
 pub(super) async fn a_strict_move_keeps_the_failures(subject: &dyn Subject) {
     let scene = Scene::open(subject).await;
     let run = counted(&scene).await;

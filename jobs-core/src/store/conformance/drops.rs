@@ -9,7 +9,7 @@ use super::super::{Claim, Leaving, Row};
 use super::Subject;
 use super::scene::{ALL, SECOND, Scene, ended, failed, job, save, yield_often};
 use crate::outcome::{Ending, Retry};
-use crate::record::ClaimedJob;
+use crate::record::{ClaimedJob, Notes};
 use crate::state::State;
 
 /// After how many looks a call is dropped.
@@ -63,7 +63,7 @@ pub(super) async fn a_dropped_write_within_a_transaction_goes_with_it(subject: &
         drop_after(looks, tx.enqueue(&vec![job("a"); 50])).await;
         drop(tx);
         let mut tx = subject.transactions().begin().await.unwrap();
-        drop_after(looks, tx.done(run.fence)).await;
+        drop_after(looks, tx.done(run.fence, &Notes::default())).await;
         drop(tx);
         let mut tx = subject.transactions().begin().await.unwrap();
         drop_after(looks, tx.checkpoint(&save(run.fence, "[1]"))).await;
@@ -81,7 +81,7 @@ pub(super) async fn a_dropped_commit_happens_whole_or_not_at_all(subject: &dyn S
         let before = scene.records().await.len();
         let mut tx = subject.transactions().begin().await.unwrap();
         tx.enqueue(&vec![job("b"); 3]).await.unwrap();
-        tx.done(run.fence).await.unwrap();
+        tx.done(run.fence, &Notes::default()).await.unwrap();
         drop_after(looks, tx.commit()).await;
         let row = scene.reread(run.fence).await;
         let added = scene.records().await.len() - before;

@@ -5,7 +5,7 @@ use super::Subject;
 use super::scene::{ALL, SECOND, Scene, build, ended, failed, job, moved, refused, save};
 use crate::id::{ClaimNumber, Fence, JobId};
 use crate::outcome::{Ending, Interruption, Retry};
-use crate::record::ClaimedJob;
+use crate::record::{ClaimedJob, Notes};
 use crate::state::State;
 
 /// Tries every write about a run; none may be accepted, and none may leave a trace.
@@ -19,7 +19,7 @@ async fn refuses_all(scene: &Scene<'_>, run: &ClaimedJob) {
     assert_eq!(scene.standing(run.fence).await, Standing::Lost);
     let mut tx = scene.subject.transactions().begin().await.unwrap();
     assert_eq!(tx.checkpoint(&save(run.fence, "[99]")).await.unwrap(), Standing::Lost);
-    assert_eq!(tx.done(run.fence).await.unwrap(), Standing::Lost);
+    assert_eq!(tx.done(run.fence, &Notes::default()).await.unwrap(), Standing::Lost);
     tx.commit().await.unwrap();
     assert_eq!((scene.record(id).await, scene.events(id).await), before);
 }

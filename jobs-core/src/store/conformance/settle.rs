@@ -74,6 +74,8 @@ fn is_written(settlement: &Settlement, before: &JobRecord, after: &JobRecord) {
         error: text,
         due_at: after.due_at,
         finished_at: after.finished_at,
+        progress: settlement.notes.progress.clone().or(before.progress.clone()),
+        result: settlement.notes.result.clone().or(before.result.clone()),
         ..before.clone()
     };
     assert_eq!(*after, expected);

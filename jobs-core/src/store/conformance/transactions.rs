@@ -11,6 +11,7 @@ use super::scene::{ALL, SECOND, Scene, ended, failed, job, moved, save, unique, 
 use crate::id::Fence;
 use crate::lease::Lease;
 use crate::outcome::{Ending, Retry};
+use crate::record::Notes;
 use crate::state::State;
 
 async fn begin(scene: &Scene<'_>) -> Box<dyn Transaction> {
@@ -20,7 +21,7 @@ async fn begin(scene: &Scene<'_>) -> Box<dyn Transaction> {
 /// A transaction in which a run has already written its success.
 async fn finishing(scene: &Scene<'_>, fence: Fence) -> Box<dyn Transaction> {
     let mut tx = begin(scene).await;
-    assert_eq!(tx.done(fence).await.unwrap(), Standing::Held);
+    assert_eq!(tx.done(fence, &Notes::default()).await.unwrap(), Standing::Held);
     tx
 }
 
@@ -30,7 +31,7 @@ pub(super) async fn a_commit_makes_all_of_it_visible(subject: &dyn Subject) {
     let mut tx = begin(&scene).await;
     let added = tx.enqueue(&[job("b"), job("c")]).await.unwrap();
     assert_eq!(tx.checkpoint(&save(run.fence, "[1]")).await.unwrap(), Standing::Held);
-    assert_eq!(tx.done(run.fence).await.unwrap(), Standing::Held);
+    assert_eq!(tx.done(run.fence, &Notes::default()).await.unwrap(), Standing::Held);
     tx.commit().await.unwrap();
     for added in added {
         assert_eq!(scene.state(added.id()).await, State::Ready);
@@ -51,7 +52,7 @@ pub(super) async fn a_rollback_leaves_nothing(subject: &dyn Subject) {
     let mut tx = begin(&scene).await;
     tx.enqueue(&[job("b"), unique("k")]).await.unwrap();
     assert_eq!(tx.checkpoint(&save(run.fence, "[2]")).await.unwrap(), Standing::Held);
-    assert_eq!(tx.done(run.fence).await.unwrap(), Standing::Held);
+    assert_eq!(tx.done(run.fence, &Notes::default()).await.unwrap(), Standing::Held);
     tx.rollback().await.unwrap();
     assert_eq!(scene.records().await, before);
     assert_eq!(scene.reread(run.fence).await, Row::Running(run.counters));
@@ -65,7 +66,7 @@ pub(super) async fn a_dropped_transaction_leaves_nothing(subject: &dyn Subject) 
     let before = scene.records().await;
     let mut tx = begin(&scene).await;
     tx.enqueue(&[job("b")]).await.unwrap();
-    tx.done(run.fence).await.unwrap();
+    tx.done(run.fence, &Notes::default()).await.unwrap();
     drop(tx);
     drop(begin(&scene).await);
     scene.end_as(&run, &Ending::Unstarted, State::Ready).await;
@@ -134,7 +135,7 @@ pub(super) async fn a_run_that_lost_its_claim_finishes_in_no_transaction(subject
     let before = scene.record(run.fence.job).await;
     let mut tx = begin(&scene).await;
     for by in [-1, 1] {
-        assert_eq!(tx.done(moved(run.fence, by)).await.unwrap(), Standing::Lost);
+        assert_eq!(tx.done(moved(run.fence, by), &Notes::default()).await.unwrap(), Standing::Lost);
         let save = save(moved(run.fence, by), "[1]");
         assert_eq!(tx.checkpoint(&save).await.unwrap(), Standing::Lost);
     }
@@ -146,7 +147,7 @@ pub(super) async fn a_run_finishes_once_in_a_transaction(subject: &dyn Subject) 
     let scene = Scene::open(subject).await;
     let run = scene.run(&job("a")).await;
     let mut tx = finishing(&scene, run.fence).await;
-    assert_eq!(tx.done(run.fence).await.unwrap(), Standing::Lost);
+    assert_eq!(tx.done(run.fence, &Notes::default()).await.unwrap(), Standing::Lost);
     assert_eq!(tx.checkpoint(&save(run.fence, "[1]")).await.unwrap(), Standing::Lost);
     tx.commit().await.unwrap();
     assert_eq!(scene.record(run.fence.job).await.checkpoint, None);
@@ -159,7 +160,7 @@ pub(super) async fn a_finish_tells_of_a_cancel_and_stands(subject: &dyn Subject)
     let mut tx = begin(&scene).await;
     let saved = tx.checkpoint(&save(run.fence, "[1]")).await.unwrap();
     assert_eq!(saved, Standing::CancelRequested);
-    assert_eq!(tx.done(run.fence).await.unwrap(), Standing::CancelRequested);
+    assert_eq!(tx.done(run.fence, &Notes::default()).await.unwrap(), Standing::CancelRequested);
     tx.commit().await.unwrap();
     assert_eq!(scene.state(run.fence.job).await, State::Succeeded);
 }

@@ -101,5 +101,7 @@ fn record(id: JobId, now: Timestamp, new: &NewJob) -> JobRecord {
         due_at,
         claimed_at: None,
         finished_at: None,
+        progress: None,
+        result: None,
     }
 }

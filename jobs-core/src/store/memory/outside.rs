@@ -37,6 +37,8 @@ impl MemoryStore {
                 due_at: at.now,
                 claimed_at: None,
                 finished_at: None,
+                progress: None,
+                result: None,
             };
             tables.jobs.insert(id, record);
             id

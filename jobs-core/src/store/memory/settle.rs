@@ -6,7 +6,7 @@ use crate::clock::Timestamp;
 use crate::id::{Fence, JobId};
 use crate::outcome::Ending;
 use crate::random::{Random, SeededRandom};
-use crate::record::{EventKind, JobRecord, NewEvent, StoredCheckpoint};
+use crate::record::{EventKind, JobRecord, NewEvent, Notes, ProgressNote, StoredCheckpoint};
 use crate::retry::Ladder;
 use crate::state::State;
 use crate::transition::{Run, Settlement, transition};
@@ -52,11 +52,11 @@ impl Tables {
     }
 
     /// A run's success within its worker's transaction; there is no event to be its author.
-    pub(super) fn done(&mut self, now: Timestamp, fence: Fence) -> Standing {
+    pub(super) fn done(&mut self, now: Timestamp, fence: Fence, notes: &Notes) -> Standing {
         let standing = self.standing(fence);
         if let Some(job) = self.running(fence) {
             let settlement = transition(&run(job), &Ending::Done, &Ladder::default(), 0);
-            self.write(now, None, &settlement);
+            self.write(now, None, &Settlement { notes: notes.clone(), ..settlement });
         }
         standing
     }
@@ -103,6 +103,15 @@ impl Tables {
             move_checkpoint(job, save);
         }
         self.standing(save.fence)
+    }
+
+    /// Answers whether the run was there to be written about.
+    pub(super) fn note_progress(&mut self, note: &ProgressNote) -> bool {
+        let Some(job) = self.running(note.fence) else {
+            return false;
+        };
+        job.progress = Some(note.text.clone());
+        true
     }
 
     pub(super) fn standing(&mut self, fence: Fence) -> Standing {
@@ -165,6 +174,9 @@ fn apply(job: &mut JobRecord, now: Timestamp, state: State, settlement: &Settlem
         job.error_class = Some(note.class.clone());
         job.error = Some(note.text.clone());
     }
+    let Notes { progress, result } = settlement.notes.clone();
+    job.progress = progress.or(job.progress.take());
+    job.result = result.or(job.result.take());
     if state.is_finished() {
         job.finished_at = Some(now);
     } else {

@@ -8,6 +8,7 @@ use super::MemoryStore;
 use super::tables::Tables;
 use crate::envelope::NewJob;
 use crate::id::Fence;
+use crate::record::Notes;
 
 /// An open transaction. Nobody else sees or changes the store until it ends.
 struct Open {
@@ -35,8 +36,8 @@ impl Transaction for Open {
         Ok(self.copy.checkpoint(save))
     }
 
-    async fn done(&mut self, fence: Fence) -> Result<Standing> {
-        Ok(self.copy.done(self.store.moment().now, fence))
+    async fn done(&mut self, fence: Fence, notes: &Notes) -> Result<Standing> {
+        Ok(self.copy.done(self.store.moment().now, fence, notes))
     }
 
     async fn commit(self: Box<Self>) -> Result<()> {

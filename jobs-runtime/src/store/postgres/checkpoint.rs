@@ -1,30 +1,57 @@
-//! Checkpoints, and what the rows say of runs.
+//! Checkpoints and progress, and what the rows say of runs.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use jobs_core::store::{CheckpointSave, Row, Standing};
-use jobs_core::{ClaimNumber, Counters, Fence, JobId, State};
+use jobs_core::{ClaimNumber, Counters, Fence, JobId, ProgressNote, State, StoreErrorKind};
 
 use super::PostgresStore;
-use super::error::{Attempt, LOOKS, Races};
-use super::lane::Wait;
+use super::error::{Attempt, LOOKS, Races, Trouble};
 use super::row::{Columns, element};
 use super::settle::fences;
 use super::sql::{Statement, Statements};
 
 impl PostgresStore {
     pub(super) async fn checkpoint_all(&self, saves: &[CheckpointSave]) -> Attempt<Vec<Standing>> {
+        if let [only] = saves
+            && let Some(standing) = self.checkpoint_one(only).await?
+        {
+            return Ok(vec![standing]);
+        }
         let mut answers = vec![Standing::Lost; saves.len()];
-        for round in rounds(saves) {
+        let fences: Vec<Fence> = saves.iter().map(|save| save.fence).collect();
+        for round in rounds(&fences) {
             let left = self.checkpoint_round(saves, &round, &mut answers).await?;
-            let held = self.standings(left.iter().map(|nth| saves[*nth].fence)).await?;
-            for (nth, standing) in left.iter().zip(held) {
-                if standing.is_some() {
-                    answers[*nth] = self.checkpoint_locked(&saves[*nth]).await?;
-                }
+            if !left.is_empty() {
+                self.checkpoint_locked(saves, left, &mut answers).await?;
             }
         }
         Ok(answers)
+    }
+
+    /// Saves a checkpoint as nearly all are saved; `None`: it takes more, and nothing was done.
+    async fn checkpoint_one(&self, save: &CheckpointSave) -> Attempt<Option<Standing>> {
+        let mut races = Races::default();
+        loop {
+            let statement = self
+                .statements()
+                .checkpoint_one()
+                .bind(save.fence.job.0)
+                .bind(save.fence.claim.0)
+                .bind(save.version.to_string())
+                .bind(save.min_reader.to_string())
+                .bind(save.text.clone())
+                .bind(save.keeps_failures);
+            match self.lanes().one(statement).await {
+                Err(trouble) if races.again(&trouble, self.random()).await => {}
+                done => {
+                    let rows = done?;
+                    let row = rows.first();
+                    return row.map(|row| Columns::of(row).next().map(standing)).transpose();
+                }
+            }
+        }
     }
 
     /// Saves what is not locked; answers what was not saved.
@@ -52,13 +79,45 @@ impl PostgresStore {
         Ok(round.iter().zip(is_saved).filter(|(_, saved)| !saved).map(|(nth, _)| *nth).collect())
     }
 
-    /// Waits for the row, then saves.
-    async fn checkpoint_locked(&self, save: &CheckpointSave) -> Attempt<Standing> {
-        let mut lane = self.lanes().begin(Wait::Patient).await?;
-        lane.fetch(self.statements().operate_read().bind(vec![save.fence.job.0])).await?;
-        let rows = lane.fetch(bound(self.statements(), &[save])).await?;
-        lane.commit().await?;
-        answer(&rows)
+    /// Saves what another transaction has locked, as soon as it has not. It looks now and then and
+    /// does not stand in line: that would hold a connection for each that waits.
+    async fn checkpoint_locked(
+        &self,
+        saves: &[CheckpointSave],
+        mut left: Vec<usize>,
+        answers: &mut [Standing],
+    ) -> Attempt<()> {
+        let (mut waited, mut looks) = (Duration::ZERO, LOOKS.into_iter());
+        loop {
+            let held = self.standings(left.iter().map(|nth| saves[*nth].fence)).await?;
+            let held = left.into_iter().zip(held).filter(|(_, standing)| standing.is_some());
+            left = held.map(|(nth, _)| nth).collect();
+            if left.is_empty() {
+                return Ok(());
+            }
+            if waited >= self.shared.options.patience {
+                let what = "the row of a run stayed locked by another transaction";
+                return Err(Trouble::new(StoreErrorKind::Busy, what));
+            }
+            let pause = looks.next().unwrap_or(LOOKS[LOOKS.len() - 1]);
+            tokio::time::sleep(pause).await;
+            waited += pause;
+            left = self.checkpoint_round(saves, &left, answers).await?;
+        }
+    }
+
+    pub(super) async fn note_all(&self, notes: &[ProgressNote]) -> Attempt<Vec<bool>> {
+        let mut is_written = vec![false; notes.len()];
+        let fences: Vec<Fence> = notes.iter().map(|note| note.fence).collect();
+        for round in rounds(&fences) {
+            let (jobs, claims) = self::fences(round.iter().map(|nth| fences[*nth]));
+            let texts: Vec<_> = round.iter().map(|nth| notes[*nth].text.clone()).collect();
+            let statement = self.statements().note_progress().bind(jobs).bind(claims).bind(texts);
+            for row in &self.lanes().one(statement).await? {
+                is_written[round[element(Columns::of(row).next()?, round.len())?]] = true;
+            }
+        }
+        Ok(is_written)
     }
 
     /// Where each fence stands; `None`: lost.
@@ -152,12 +211,12 @@ pub(super) fn bound(statements: &Statements, saves: &[&CheckpointSave]) -> State
         .bind(saves.iter().map(|save| save.keeps_failures).collect::<Vec<_>>())
 }
 
-/// The saves in rounds, each in order of job; the n-th save of a job goes in the n-th round.
-fn rounds(saves: &[CheckpointSave]) -> Vec<Vec<usize>> {
+/// Writes about runs in rounds, each in order of job; the n-th about a job goes in the n-th round.
+fn rounds(fences: &[Fence]) -> Vec<Vec<usize>> {
     let mut seen: HashMap<_, usize> = HashMap::new();
     let mut rounds: Vec<Vec<usize>> = Vec::new();
-    for (nth, save) in saves.iter().enumerate() {
-        let round = seen.entry(save.fence.job).or_default();
+    for (nth, fence) in fences.iter().enumerate() {
+        let round = seen.entry(fence.job).or_default();
         if rounds.len() <= *round {
             rounds.push(Vec::new());
         }
@@ -165,7 +224,7 @@ fn rounds(saves: &[CheckpointSave]) -> Vec<Vec<usize>> {
         *round += 1;
     }
     for round in &mut rounds {
-        round.sort_unstable_by_key(|nth| saves[*nth].fence);
+        round.sort_unstable_by_key(|nth| fences[*nth]);
     }
     rounds
 }

@@ -42,8 +42,8 @@ use jobs_core::store::{
     Retention, Row, Settled, Standing, Store, Strand, Sweep, Swept, Wake,
 };
 use jobs_core::{
-    BuildId, Fence, NewJob, QueueName, Random, Route, Settlement, StoreError, StoreErrorKind,
-    StoreId, WorkerId,
+    BuildId, Fence, NewJob, ProgressNote, QueueName, Random, Route, Settlement, StoreError,
+    StoreErrorKind, StoreId, WorkerId,
 };
 use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
 use tokio::task::JoinSet;
@@ -264,6 +264,10 @@ impl Store for PostgresStore {
 
     async fn checkpoint(&self, saves: &[CheckpointSave]) -> Result<Vec<Standing>, StoreError> {
         self.checkpoint_all(saves).await.map_err(|trouble| trouble.during("save checkpoints"))
+    }
+
+    async fn note_progress(&self, notes: &[ProgressNote]) -> Result<Vec<bool>, StoreError> {
+        self.note_all(notes).await.map_err(|trouble| trouble.during("note progress"))
     }
 
     async fn check(&self, fences: &[Fence]) -> Result<Vec<Standing>, StoreError> {

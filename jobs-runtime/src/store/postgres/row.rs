@@ -196,6 +196,8 @@ pub(super) fn job(row: &PgRow) -> Attempt<JobRecord> {
         due_at: columns.at()?,
         claimed_at: columns.at_if()?,
         finished_at: columns.at_if()?,
+        progress: columns.next()?,
+        result: columns.next()?,
     })
 }
 

@@ -12,8 +12,8 @@ use std::collections::HashMap;
 
 use jobs_core::store::{Author, CANCELLED, SUPERSEDED, Settled};
 use jobs_core::{
-    ClaimNumber, Counters, Due, ErrorNote, EventKind, Fence, JobId, NewEvent, Settlement, State,
-    StoreErrorKind, micros,
+    ClaimNumber, Counters, Due, ErrorNote, EventKind, Fence, JobId, NewEvent, Notes, Settlement,
+    State, StoreErrorKind, micros,
 };
 
 use super::PostgresStore;
@@ -347,6 +347,8 @@ fn bound(statements: &Statements, decided: &[Decided<'_>]) -> super::sql::Statem
         .bind(each(decided, |d| d.settlement.refused.as_ref().map(|by| by.reason.as_str())))
         .bind(each(decided, |d| d.settlement.refused.as_ref().map(|by| by.build.as_str())))
         .bind(each(decided, |d| d.events))
+        .bind(each(decided, |d| d.settlement.notes.progress.as_deref()))
+        .bind(each(decided, |d| d.settlement.notes.result.as_deref()))
 }
 
 /// Writes lines of history.
@@ -392,12 +394,13 @@ fn in_order(settlements: &[Settlement]) -> Vec<usize> {
 
 /// Whether a settlement says no more than that the run succeeded and nothing ever went wrong.
 fn is_clean(settlement: &Settlement) -> bool {
-    let Settlement { state, counters, error, refused, event, .. } = settlement;
+    let Settlement { state, counters, error, refused, event, notes, .. } = settlement;
     *state == State::Succeeded
         && *counters == Counters::default()
         && error.is_none()
         && refused.is_none()
         && event.is_none()
+        && *notes == Notes::default()
 }
 
 /// Some of the batch was written, some not: the rows tell.

@@ -59,9 +59,9 @@ macro_rules! statements {
 
 statements! {
     kept {
-        checkpoint, claim, claim_head, claimed_checkpoints, done, enqueue, enqueue_twins,
-        enqueue_unique, held, meta, notify, promote, record_events, renew, reread, routes,
-        same_store, settle_done, settle_read, standing, take_duty, worker_open,
+        checkpoint, checkpoint_one, claim, claim_head, claimed_checkpoints, done, enqueue,
+        enqueue_twins, enqueue_unique, held, meta, note_progress, notify, promote, record_events, renew, reread,
+        routes, same_store, settle_done, settle_read, standing, take_duty, worker_open,
     }
     fresh {
         abandon, builds, cancel_waiting, close, counts, events, exhausted, forget_abandoned,

@@ -6,7 +6,7 @@
 
 use async_trait::async_trait;
 use jobs_core::store::{CheckpointSave, Enqueued, Standing, Transaction, Transactions};
-use jobs_core::{Fence, NewJob, StoreError, StoreErrorKind};
+use jobs_core::{Fence, NewJob, Notes, StoreError, StoreErrorKind};
 use sqlx::postgres::{PgConnection, Postgres};
 
 use super::PostgresStore;
@@ -69,7 +69,7 @@ impl PostgresStore {
         saved.await.map_err(|trouble| trouble.during("save a checkpoint within the transaction"))
     }
 
-    /// Writes a run's success within a transaction of the caller; locks the job's row until it
+    /// Writes a run's success, with its notes, within a transaction of the caller; locks the job's row until it
     /// ends.
     ///
     /// # Errors
@@ -78,6 +78,7 @@ impl PostgresStore {
         &self,
         connection: &mut PgConnection,
         fence: Fence,
+        notes: &Notes,
     ) -> Result<Standing, StoreError> {
         let done = async {
             self.check_same(connection).await?;
@@ -86,6 +87,7 @@ impl PostgresStore {
             let statement = self.prepared(self.statements().standing().bind(jobs).bind(claims));
             let standing = checkpoint::answer(&statement.fetch_all(&mut *connection).await?)?;
             let write = self.statements().done().bind(fence.job.0).bind(fence.claim.0);
+            let write = write.bind(notes.progress.clone()).bind(notes.result.clone());
             self.prepared(write).fetch_all(connection).await?;
             Ok(standing)
         };
@@ -163,8 +165,8 @@ impl Transaction for Open {
         self.store.checkpoint_in(&mut self.transaction, save).await
     }
 
-    async fn done(&mut self, fence: Fence) -> Result<Standing, StoreError> {
-        self.store.done_in(&mut self.transaction, fence).await
+    async fn done(&mut self, fence: Fence, notes: &Notes) -> Result<Standing, StoreError> {
+        self.store.done_in(&mut self.transaction, fence, notes).await
     }
 
     async fn commit(self: Box<Self>) -> Result<(), StoreError> {

@@ -4,7 +4,9 @@ use std::collections::{HashMap, HashSet};
 
 use async_trait::async_trait;
 use jobs_core::store::{CheckpointSave, Row, Standing};
-use jobs_core::{ClaimNumber, Counters, Fence, JobId, State, Timestamp};
+use jobs_core::{
+    ClaimNumber, Counters, Fence, JobId, State, StoreError, StoreErrorKind, Timestamp,
+};
 use sqlx::sqlite::SqliteRow;
 use sqlx::{Executor, Sqlite, SqliteConnection};
 
@@ -19,11 +21,15 @@ const READING: &str = "reading runs";
 /// Checkpoints to be saved.
 pub(super) struct Save {
     saves: Vec<CheckpointSave>,
+    /// It takes more than one statement, as far as is known.
+    takes_more: bool,
+    /// The latest attempt has shown that.
+    has_just_shown: bool,
 }
 
 impl Save {
     pub(super) fn new(saves: &[CheckpointSave]) -> Self {
-        Self { saves: saves.to_vec() }
+        Self { saves: saves.to_vec(), takes_more: saves.len() != 1, has_just_shown: false }
     }
 }
 
@@ -32,7 +38,28 @@ impl Write for Save {
     type Answer = Vec<Standing>;
 
     async fn run(&mut self, tx: &mut SqliteConnection, _: Timestamp) -> Result<Vec<Standing>> {
+        self.has_just_shown = false;
         save(tx, &self.saves).await
+    }
+
+    fn is_one_statement(&self) -> bool {
+        !self.takes_more
+    }
+
+    async fn run_alone(
+        &mut self,
+        connection: &mut SqliteConnection,
+        _: Timestamp,
+    ) -> Result<Vec<Standing>> {
+        if let Some(standing) = save_one(connection, &self.saves[0]).await? {
+            return Ok(vec![standing]);
+        }
+        (self.takes_more, self.has_just_shown) = (true, true);
+        Err(StoreError::new(StoreErrorKind::Unavailable, "one statement does not do it"))
+    }
+
+    fn is_to_be_repeated(&self) -> bool {
+        self.has_just_shown
     }
 
     fn wakes(&self, _: &Vec<Standing>) -> bool {
@@ -40,11 +67,38 @@ impl Write for Save {
     }
 }
 
+/// Saves a checkpoint as nearly all are saved; `None`: it takes more, and nothing was done.
+async fn save_one(
+    connection: &mut SqliteConnection,
+    save: &CheckpointSave,
+) -> Result<Option<Standing>> {
+    let query = sqlx::query(sql::CHECKPOINT_ONE)
+        .bind(save.fence.job.0)
+        .bind(save.fence.claim.0)
+        .bind(save.version.to_string())
+        .bind(save.min_reader.to_string())
+        .bind(&save.text)
+        .bind(save.keeps_failures);
+    let row = query.fetch_optional(connection).await.during(SAVING)?;
+    let Some(row) = row else { return Ok(None) };
+    let is_cancel_requested = Columns::new(&row).flag().during(SAVING)?;
+    Ok(Some(standing(is_cancel_requested)))
+}
+
+const fn standing(is_cancel_requested: bool) -> Standing {
+    if is_cancel_requested { Standing::CancelRequested } else { Standing::Held }
+}
+
 /// Saves checkpoints where their fences hold.
 pub(super) async fn save(
     tx: &mut SqliteConnection,
     saves: &[CheckpointSave],
 ) -> Result<Vec<Standing>> {
+    if let [only] = saves
+        && let Some(standing) = save_one(tx, only).await?
+    {
+        return Ok(vec![standing]);
+    }
     let fences: Vec<Fence> = saves.iter().map(|save| save.fence).collect();
     let standings = standings(&mut *tx, &fences).await?;
     let held: Vec<_> = (saves.iter().zip(&standings))
@@ -113,8 +167,7 @@ pub(super) async fn standings<'c>(
         let mut columns = Columns::new(&row);
         let read = (|| Ok((columns.number()?, columns.flag()?)))();
         let (element, is_cancel_requested) = read.during(READING)?;
-        standings[usize::try_from(element).unwrap_or_default()] =
-            if is_cancel_requested { Standing::CancelRequested } else { Standing::Held };
+        standings[usize::try_from(element).unwrap_or_default()] = standing(is_cancel_requested);
     }
     Ok(standings)
 }

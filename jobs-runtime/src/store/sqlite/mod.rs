@@ -32,6 +32,7 @@ mod inspect;
 mod json;
 mod lease;
 mod migrate;
+mod note;
 mod operate;
 mod options;
 mod rollout;
@@ -56,8 +57,8 @@ use jobs_core::store::{
     Retention, Row, Settled, Standing, Store, Strand, Sweep, Swept, Wake,
 };
 use jobs_core::{
-    BuildId, Clock, Fence, NewJob, QueueName, Random, Route, Settlement, StoreError, StoreId,
-    WorkerId,
+    BuildId, Clock, Fence, NewJob, ProgressNote, QueueName, Random, Route, Settlement, StoreError,
+    StoreId, WorkerId,
 };
 use sqlx::SqlitePool;
 use sqlx::sqlite::SqliteConnectOptions;
@@ -72,6 +73,7 @@ use self::error::{During, Result};
 use self::file::Location;
 use self::heartbeat::Beat;
 use self::lease::{ChangeDuty, Observer, Register, Renewals, TakeBack};
+use self::note::Note;
 use self::operate::Prune;
 pub use self::options::{SqliteOptions, Synchronous};
 use self::row::Columns;
@@ -262,6 +264,10 @@ impl Store for SqliteStore {
 
     async fn checkpoint(&self, saves: &[CheckpointSave]) -> Result<Vec<Standing>> {
         self.writer().write(Save::new(saves)).await
+    }
+
+    async fn note_progress(&self, notes: &[ProgressNote]) -> Result<Vec<bool>> {
+        self.writer().write(Note::new(notes)).await
     }
 
     async fn check(&self, fences: &[Fence]) -> Result<Vec<Standing>> {

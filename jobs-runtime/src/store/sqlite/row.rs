@@ -135,6 +135,8 @@ impl<'a> Columns<'a> {
             due_at: self.instant()?,
             claimed_at: self.instant_or_null()?,
             finished_at: self.instant_or_null()?,
+            progress: self.text_or_null()?,
+            result: self.text_or_null()?,
             checkpoint: self.checkpoint()?,
         })
     }

@@ -9,8 +9,8 @@ use std::collections::{HashMap, HashSet};
 use async_trait::async_trait;
 use jobs_core::store::{Author, CANCELLED, SUPERSEDED, Settled, Standing};
 use jobs_core::{
-    Counters, Due, ErrorNote, EventKind, Fence, JobId, NewEvent, Settlement, State, StoreError,
-    StoreErrorKind, Timestamp,
+    Counters, Due, ErrorNote, EventKind, Fence, JobId, NewEvent, Notes, Settlement, State,
+    StoreError, StoreErrorKind, Timestamp,
 };
 use sqlx::SqliteConnection;
 use sqlx::sqlite::SqliteRow;
@@ -125,10 +125,11 @@ async fn settle_in(
 
 /// Whether a success leaves nothing behind but itself.
 fn is_clean(settlement: &Settlement) -> bool {
-    let Settlement { state, counters, error, refused, event, .. } = settlement;
+    let Settlement { state, counters, error, refused, event, notes, .. } = settlement;
     *state == State::Succeeded
         && *counters == Counters::default()
         && (error.is_none() && refused.is_none() && event.is_none())
+        && *notes == Notes::default()
 }
 
 /// Writes clean successes; answers which fences held.
@@ -303,6 +304,7 @@ type Written = (
     Option<(String, String)>,
     Option<(String, String)>,
     i64,
+    Option<(Option<String>, Option<String>)>,
 );
 
 fn row(
@@ -327,6 +329,7 @@ fn row(
     let due_at = due_at.filter(|_| !state.is_finished());
     let Counters { failures, interruptions, crashes, refusals, snoozes } = *counters;
     let note = instead.error(settlement);
+    let Notes { progress, result } = settlement.notes.clone();
     (
         (fence.job.0, fence.claim.0, next),
         state.as_str(),
@@ -336,6 +339,7 @@ fn row(
         note.map(|note| (note.class, note.text)),
         refused.clone().map(|by| (by.reason, by.build)),
         events,
+        (progress.is_some() || result.is_some()).then_some((progress, result)),
     )
 }
 

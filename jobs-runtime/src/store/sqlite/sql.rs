@@ -18,6 +18,7 @@ statements! {
     BUILDS = "builds";
     CANCEL_WAITING = "cancel_waiting";
     CHECKPOINT_MOVED = "checkpoint_moved";
+    CHECKPOINT_ONE = "checkpoint_one";
     CHECKPOINT_SAVE = "checkpoint_save";
     CLAIM = "claim";
     CLAIM_HEAD = "claim_head";
@@ -47,6 +48,7 @@ statements! {
     META_ADVANCE = "meta_advance";
     META_BEGIN = "meta_begin";
     NEXT_DUE = "next_due";
+    NOTE_PROGRESS = "note_progress";
     OPEN_WORKERS = "open_workers";
     OPERATE_READ = "operate_read";
     PAUSE = "pause";

@@ -6,7 +6,7 @@
 
 use async_trait::async_trait;
 use jobs_core::store::{CheckpointSave, Enqueued, Standing, Transaction, Transactions};
-use jobs_core::{Fence, NewJob, StoreError, StoreErrorKind};
+use jobs_core::{Fence, NewJob, Notes, StoreError, StoreErrorKind};
 use sqlx::{Connection, Sqlite, SqliteConnection};
 
 use super::checkpoint::{save, standings};
@@ -78,7 +78,7 @@ impl SqliteStore {
         Ok(standings[0])
     }
 
-    /// Writes a run's success within the caller's transaction. After its commit the row decides: ask
+    /// Writes a run's success, with its notes, within the caller's transaction. After its commit the row decides: ask
     /// [`Store::reread`](jobs_core::store::Store::reread).
     ///
     /// # Errors
@@ -90,12 +90,14 @@ impl SqliteStore {
         &self,
         connection: &mut SqliteConnection,
         fence: Fence,
+        notes: &Notes,
     ) -> Result<Standing> {
         self.check_transaction(connection).await?;
         let now = self.clock().now();
         let standings = standings(&mut *connection, &[fence]).await?;
         let done = sqlx::query(sql::DONE).bind(fence.job.0).bind(fence.claim.0);
-        done.bind(now.as_micros()).execute(connection).await.during("settling a run")?;
+        let done = done.bind(now.as_micros()).bind(&notes.progress).bind(&notes.result);
+        done.execute(connection).await.during("settling a run")?;
         Ok(standings[0])
     }
 
@@ -174,8 +176,8 @@ impl Transaction for Open {
         self.store.checkpoint_in(&mut self.tx, save).await
     }
 
-    async fn done(&mut self, fence: Fence) -> Result<Standing> {
-        self.store.done_in(&mut self.tx, fence).await
+    async fn done(&mut self, fence: Fence, notes: &Notes) -> Result<Standing> {
+        self.store.done_in(&mut self.tx, fence, notes).await
     }
 
     async fn commit(self: Box<Self>) -> Result<()> {

@@ -56,6 +56,15 @@ pub(super) trait Write: Send + 'static {
         false
     }
 
+    /// Makes the write alone, with no transaction around it, where it is a single statement.
+    async fn run_alone(
+        &mut self,
+        connection: &mut SqliteConnection,
+        now: Timestamp,
+    ) -> Result<Self::Answer> {
+        self.run(connection, now).await
+    }
+
     /// Whether an attempt that has just failed is to be made again, in another way: not an error of
     /// the caller's. The others of the transaction are run again with it.
     fn is_to_be_repeated(&self) -> bool {
@@ -120,6 +129,7 @@ pub(super) struct Parts {
 #[async_trait]
 trait Queued: Send + std::fmt::Debug {
     async fn run(&mut self, tx: &mut SqliteConnection, now: Timestamp) -> Result<()>;
+    async fn run_alone(&mut self, connection: &mut SqliteConnection, now: Timestamp) -> Result<()>;
     fn wakes(&self) -> bool;
     fn is_one_statement(&self) -> bool;
     fn is_to_be_repeated(&self) -> bool;
@@ -142,6 +152,11 @@ impl<W: Write> std::fmt::Debug for Slot<W> {
 impl<W: Write> Queued for Slot<W> {
     async fn run(&mut self, tx: &mut SqliteConnection, now: Timestamp) -> Result<()> {
         self.answer = Some(self.write.run(tx, now).await?);
+        Ok(())
+    }
+
+    async fn run_alone(&mut self, connection: &mut SqliteConnection, now: Timestamp) -> Result<()> {
+        self.answer = Some(self.write.run_alone(connection, now).await?);
         Ok(())
     }
 
@@ -307,7 +322,8 @@ impl Desk {
                     Ok(tx) => tx,
                     Err(error) => break Err(error),
                 };
-                match attempt(write.as_mut(), tx, parts.clock.as_ref()).await {
+                let now = parts.clock.now();
+                match caught(write.run_alone(tx, now)).await {
                     Err(Failure::Error(error)) if error.kind() == StoreErrorKind::Busy => {
                         if let Err(error) = patience.wait().await {
                             break Err(error);
@@ -322,6 +338,8 @@ impl Desk {
                 self.answer(vec![write]);
                 self.check_size().await;
             }
+            // Not by one statement then: it is the first of the next transaction.
+            Err(_) if write.is_to_be_repeated() => self.waiting.push_front(write),
             Err(error) => {
                 // Of a statement that failed nothing is left, but of its connection who knows.
                 if error.kind() != StoreErrorKind::Busy {
@@ -400,9 +418,12 @@ async fn attempt(
     tx: &mut SqliteConnection,
     clock: &dyn Clock,
 ) -> Result<(), Failure> {
+    caught(write.run(tx, clock.now())).await
+}
+
+async fn caught(run: impl Future<Output = Result<()>>) -> Result<(), Failure> {
     // What a write has changed of itself is not used again after a panic: it is only answered.
-    let ran = AssertUnwindSafe(async { write.run(tx, clock.now()).await });
-    match ran.catch_unwind().await {
+    match AssertUnwindSafe(run).catch_unwind().await {
         Ok(ran) => ran.map_err(Failure::Error),
         Err(panic) => Err(Failure::Panic(panicked(panic.as_ref()))),
     }

@@ -10,7 +10,7 @@ use crate::envelope::NewJob;
 use crate::id::{Fence, WorkerId};
 use crate::name::{QueueName, UniqueKey};
 use crate::outcome::{Ending, Failure, Interruption, Retry};
-use crate::record::{Budget, ClaimedJob, Priority};
+use crate::record::{Budget, ClaimedJob, Notes, Priority, ProgressNote};
 use crate::retry::Ladder;
 use crate::state::State;
 use crate::transition::{Due, Run, Settlement, transition};
@@ -169,7 +169,14 @@ impl Driver<'_> {
 
     fn settlement(&self, run: &ClaimedJob) -> Settlement {
         let ladder = Ladder::Fixed(WAITS[2]);
-        transition(&Run::from(run), &self.ending(run), &ladder, NO_JITTER)
+        let settlement = transition(&Run::from(run), &self.ending(run), &ladder, NO_JITTER);
+        Settlement { notes: self.notes(), ..settlement }
+    }
+
+    /// Mostly none, as most handlers leave none.
+    fn notes(&self) -> Notes {
+        let some = |text: &str| self.one_in(4).then(|| text.to_owned());
+        Notes { progress: some("half of it"), result: some("[1, 2]") }
     }
 
     /// Settles a few runs; sometimes the answer is lost, and the worker asks the rows and repeats.
@@ -212,6 +219,8 @@ impl Driver<'_> {
         let Some(run) = self.some_run() else { return };
         let save = self.save(run.fence);
         self.both(Step::Checkpoint(vec![save])).await;
+        let text = format!("{} of 3", self.below(3));
+        self.both(Step::NoteProgress(vec![ProgressNote { fence: run.fence, text }])).await;
         self.both(Step::Check(vec![run.fence])).await;
         self.learn_counters(run.fence).await;
     }
@@ -237,12 +246,12 @@ impl Driver<'_> {
             inner.push(Inner::Checkpoint(self.save(run.fence)));
         }
         if self.one_in(2) {
-            inner.push(Inner::Done(run.fence));
+            inner.push(Inner::Done(run.fence, self.notes()));
         }
         if self.one_in(4)
             && let Some(former) = self.pick(&self.former)
         {
-            inner.push(Inner::Done(former.fence));
+            inner.push(Inner::Done(former.fence, self.notes()));
         }
         let end = match self.below(4) {
             0 => End::Rollback,
@@ -348,6 +357,9 @@ impl Driver<'_> {
         } else {
             self.both_answer(settle, &Answer::Settled(vec![Settled::LeaseLost])).await;
             self.both_answer(save, &Answer::Standings(vec![Standing::Lost])).await;
+            let note = ProgressNote { fence: run.fence, text: "in vain".to_owned() };
+            let note = Step::NoteProgress(vec![note]);
+            self.both_answer(note, &Answer::Noted(vec![false])).await;
         }
     }
 

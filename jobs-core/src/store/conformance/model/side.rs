@@ -14,7 +14,7 @@ use super::step::{Answer, End, From, Inner, Order, Step, Taking};
 use crate::clock::Timestamp;
 use crate::id::{Fence, JobId, WorkerId};
 use crate::lease::Lease;
-use crate::record::{ClaimedJob, Place};
+use crate::record::{ClaimedJob, Place, ProgressNote};
 use crate::transition::Settlement;
 
 /// Between three and four of the model's steps of time.
@@ -113,6 +113,14 @@ impl<'a> Side<'a> {
             Step::Checkpoint(saves) => {
                 let own: Vec<_> = saves.iter().map(|save| self.own_save(save)).collect();
                 Answer::Standings(store.checkpoint(&own).await.unwrap())
+            }
+            Step::NoteProgress(notes) => {
+                let own = |note: &ProgressNote| ProgressNote {
+                    fence: self.own_fence(note.fence),
+                    ..note.clone()
+                };
+                let own: Vec<_> = notes.iter().map(own).collect();
+                Answer::Noted(store.note_progress(&own).await.unwrap())
             }
             Step::Check(fences) => {
                 Answer::Standings(store.check(&self.own_fences(fences)).await.unwrap())
@@ -322,8 +330,8 @@ impl<'a> Side<'a> {
             Inner::Checkpoint(save) => {
                 Answer::Standings(vec![tx.checkpoint(&self.own_save(save)).await.unwrap()])
             }
-            Inner::Done(fence) => {
-                Answer::Standings(vec![tx.done(self.own_fence(*fence)).await.unwrap()])
+            Inner::Done(fence, notes) => {
+                Answer::Standings(vec![tx.done(self.own_fence(*fence), notes).await.unwrap()])
             }
         }
     }

@@ -9,7 +9,7 @@ use super::super::super::{
 use crate::envelope::NewJob;
 use crate::id::{Fence, JobId, WorkerId};
 use crate::name::QueueName;
-use crate::record::ClaimedJob;
+use crate::record::{ClaimedJob, Notes, ProgressNote};
 use crate::route::Route;
 use crate::state::State;
 use crate::transition::Settlement;
@@ -25,6 +25,7 @@ pub(super) enum Step {
     Claim(Taking),
     Settle(WorkerId, Vec<Settlement>),
     Checkpoint(Vec<CheckpointSave>),
+    NoteProgress(Vec<ProgressNote>),
     Check(Vec<Fence>),
     Reread(Vec<Fence>),
     Promote,
@@ -75,7 +76,7 @@ pub(super) enum Order {
 pub(super) enum Inner {
     Enqueue(Vec<NewJob>),
     Checkpoint(CheckpointSave),
-    Done(Fence),
+    Done(Fence, Notes),
 }
 
 /// How a transaction ends.
@@ -111,6 +112,7 @@ pub(super) enum Answer {
     Cancelled(Vec<Cancelled>),
     Redriven(Vec<Redriven>),
     RunNow(Vec<bool>),
+    Noted(Vec<bool>),
     Transaction(Vec<Answer>),
 }
 
@@ -139,6 +141,7 @@ impl Answer {
             | Self::Cancelled(_)
             | Self::Redriven(_)
             | Self::RunNow(_)
+            | Self::Noted(_)
             | Self::Transaction(_) => Vec::new(),
         }
     }

@@ -36,6 +36,9 @@ pub(crate) trait Floor: Send {
     /// before its enqueue to after its claim.
     async fn pickups(&mut self, count: usize, spacing: Duration) -> Result<Vec<Duration>>;
 
+    /// Writes one row, the same one each time, as a checkpoint is kept.
+    async fn upsert(&mut self, text: &str) -> Result<()>;
+
     /// Holds a snapshot open on a connection of its own until it is dropped.
     async fn hold_snapshot(&mut self) -> Result<Box<dyn Send>>;
 

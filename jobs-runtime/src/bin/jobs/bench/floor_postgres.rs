@@ -36,6 +36,12 @@ const COMPLETE: &str = "
         finished_at_us = (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
     WHERE id = ANY ($1) AND state = 'running'";
 
+const UPSERT: &str = "
+    INSERT INTO jobs.checkpoint AS saved (job_id, number, version, min_reader, text)
+    VALUES (1, 1, '1.0.0', '1.0', $1)
+    ON CONFLICT (job_id) DO UPDATE SET number = saved.number + 1, version = excluded.version,
+        min_reader = excluded.min_reader, text = excluded.text";
+
 pub(crate) struct PostgresFloor {
     options: PgConnectOptions,
     connection: PgConnection,
@@ -171,6 +177,11 @@ impl Floor for PostgresFloor {
         };
         let ((), ages) = tokio::try_join!(producer, consumer)?;
         Ok(ages)
+    }
+
+    async fn upsert(&mut self, text: &str) -> Result<()> {
+        sqlx::query(UPSERT).bind(text).execute(&mut self.connection).await?;
+        Ok(())
     }
 
     async fn hold_snapshot(&mut self) -> Result<Box<dyn Send>> {

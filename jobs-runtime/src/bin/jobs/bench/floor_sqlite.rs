@@ -32,6 +32,11 @@ const COMPLETE: &str = "
     UPDATE jobs_job SET state = 'succeeded', worker_id = NULL, finished_at_us = ?1
     WHERE id IN (SELECT value FROM json_each(?2)) AND state = 'running'";
 
+const UPSERT: &str = "
+    INSERT INTO jobs_checkpoint (job_id, version, min_reader, text) VALUES (1, '1.0.0', '1.0', ?1)
+    ON CONFLICT (job_id) DO UPDATE SET version = excluded.version,
+        min_reader = excluded.min_reader, text = excluded.text, number = number + 1";
+
 pub(crate) struct SqliteFloor {
     options: SqliteConnectOptions,
     connection: SqliteConnection,
@@ -184,6 +189,11 @@ impl Floor for SqliteFloor {
         };
         let ((), ages) = tokio::try_join!(producer, consumer)?;
         Ok(ages)
+    }
+
+    async fn upsert(&mut self, text: &str) -> Result<()> {
+        sqlx::query(UPSERT).bind(text).execute(&mut self.connection).await?;
+        Ok(())
     }
 
     async fn hold_snapshot(&mut self) -> Result<Box<dyn Send>> {

@@ -9,6 +9,7 @@
 //!    named `jobs_bench_…` on the server.
 
 mod app;
+mod checkpoint;
 pub(crate) mod child;
 mod drain;
 mod floor;

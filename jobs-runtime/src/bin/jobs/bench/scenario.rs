@@ -10,7 +10,7 @@ use super::app::{App, Stamp, elapsed, handlers};
 use super::drain::Drain;
 use super::floor::Rows;
 use super::place::Place;
-use super::{Options, Result, child, pickup, usage};
+use super::{Options, Result, checkpoint, child, pickup, usage};
 
 /// Who does the work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,6 +55,10 @@ pub(crate) enum Scenario {
     Processes1,
     /// Four processes of 250 slots.
     Processes4,
+    /// One run that saves checkpoints, against the same upsert of one row.
+    Checkpoint,
+    /// As `checkpoint`, where all but one in 5 s are put off: what such a call costs.
+    CheckpointPutOff,
     /// A worker with nothing to do.
     Idle,
     /// The memory of a worker of 1,000 slots with many jobs waiting.
@@ -67,6 +71,7 @@ pub(crate) struct Sizes {
     one: usize,
     bulk: usize,
     pickups: usize,
+    checkpoints: u32,
     rows: u64,
     sustained: u64,
     snapshot: u64,
@@ -81,6 +86,7 @@ impl Sizes {
             one: if options.quick { 1_000 } else { 5_000 },
             bulk: if options.quick { 50 } else { 200 },
             pickups: if options.quick { 40 } else { 200 },
+            checkpoints: if options.quick { 1_000 } else { 5_000 },
             rows: options.rows,
             sustained: options.sustained,
             snapshot: 300_000.min(options.sustained),
@@ -100,7 +106,7 @@ impl Sizes {
 
 impl Scenario {
     /// What `--quick` measures.
-    pub(crate) const QUICK: [Self; 7] = [
+    pub(crate) const QUICK: [Self; 9] = [
         Self::EnqueueOne,
         Self::EnqueueBulk,
         Self::Drain10,
@@ -108,6 +114,8 @@ impl Scenario {
         Self::Drain1000,
         Self::Pickup,
         Self::PickupAcross,
+        Self::Checkpoint,
+        Self::CheckpointPutOff,
     ];
 
     pub(crate) fn name(self) -> String {
@@ -139,11 +147,15 @@ impl Scenario {
             }
             Self::EnqueueOne => return enqueue(side, place, sizes.one, 1).await.map(Some),
             Self::EnqueueBulk => return enqueue(side, place, sizes.bulk, 1_000).await.map(Some),
+            Self::Checkpoint => {
+                return checkpoint::durable(side, place, sizes.checkpoints).await.map(Some);
+            }
             Self::Pickup => return pickup::here(side, place, sizes.pickups).await.map(Some),
             Self::PickupAcross
             | Self::Priority
             | Self::Processes1
             | Self::Processes4
+            | Self::CheckpointPutOff
             | Self::Idle
             | Self::Memory => match side {
                 Side::Floor => return Ok(None),
@@ -161,6 +173,7 @@ impl Scenario {
             Self::Priority => pickup::over_backlog(place, rows, sizes.pickups).await,
             Self::Processes1 => child::drain(place, 1, 1_000, 2 * drained, 2 * drained).await,
             Self::Processes4 => child::drain(place, 4, 250, 2 * drained, 2 * drained).await,
+            Self::CheckpointPutOff => checkpoint::put_off(place, 100 * sizes.checkpoints).await,
             Self::Memory => child::drain(place, 1, 1_000, rows, rows / 2).await,
             _ => idle(place, sizes.idle).await,
         }

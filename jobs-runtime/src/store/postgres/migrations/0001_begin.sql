@@ -30,6 +30,7 @@ CREATE TABLE {schema}.job (
         END
     ) STORED,
     events BIGINT NOT NULL DEFAULT 0,
+    -- 0: none is saved. Not their number, which stands beside them.
     checkpoints BIGINT NOT NULL DEFAULT 0,
     failures INTEGER NOT NULL DEFAULT 0,
     interruptions INTEGER NOT NULL DEFAULT 0,
@@ -64,7 +65,10 @@ CREATE TABLE {schema}.job (
     refused_reason TEXT,
     refused_build TEXT,
     error_class TEXT,
-    error_text TEXT
+    error_text TEXT,
+    progress TEXT,
+    -- JSON, but as text: kept exactly, and never looked into.
+    result TEXT
 ) WITH (
     -- Every change of state makes a new version of its row, and every claim walks the index past the
     -- dead entries of the old ones: vacuum often and by count, not by share of a growing table.

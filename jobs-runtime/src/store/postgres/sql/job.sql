@@ -7,7 +7,8 @@ SELECT
     saved.version AS checkpoint_version, saved.min_reader AS checkpoint_min_reader,
     saved.text AS checkpoint_text, saved.number AS checkpoint_number, job.refused_reason,
     job.refused_build, job.error_class, job.error_text, job.build, job.enqueued_at_us,
-    job.due_at_us, job.claimed_at_us, job.finished_at_us
+    job.due_at_us, job.claimed_at_us, job.finished_at_us, job.progress,
+    job.result
 FROM {schema}.job AS job
 LEFT JOIN {schema}.checkpoint AS saved ON saved.job_id = job.id
 WHERE job.id = $1

@@ -2,7 +2,7 @@
 -- Arrays in order of job: $1 job, $2 claim number, $3 next claim number, $4 state, $5 due in
 -- microseconds from now or null, $6 due_at_us or null, $7 failures, $8 interruptions, $9 crashes,
 -- $10 refusals, $11 snoozes, $12 error class or null, $13 error text, $14 refused reason,
--- $15 refused build, $16 events.
+-- $15 refused build, $16 events, $17 progress or null, $18 result or null.
 WITH clock AS MATERIALIZED (
     SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now_us
 )
@@ -31,14 +31,17 @@ SET
     error_text = CASE WHEN run.error_class IS NULL THEN job.error_text ELSE run.error_text END,
     refused_reason = run.refused_reason,
     refused_build = run.refused_build,
-    events = run.events
+    events = run.events,
+    progress = coalesce(run.progress, job.progress),
+    result = coalesce(run.result, job.result)
 FROM clock
 CROSS JOIN unnest(
     $1::bigint[], $2::bigint[], $3::bigint[], $4::text[], $5::bigint[], $6::bigint[],
     $7::integer[], $8::integer[], $9::integer[], $10::integer[], $11::integer[], $12::text[],
-    $13::text[], $14::text[], $15::text[], $16::bigint[]
+    $13::text[], $14::text[], $15::text[], $16::bigint[], $17::text[], $18::text[]
 ) AS run (
     id, claim_number, next_claim_number, state, due_in_us, due_at_us, failures, interruptions,
-    crashes, refusals, snoozes, error_class, error_text, refused_reason, refused_build, events
+    crashes, refusals, snoozes, error_class, error_text, refused_reason, refused_build, events,
+    progress, result
 )
 WHERE job.id = run.id AND job.claim_number = run.claim_number AND job.state = 'running'

@@ -41,13 +41,16 @@ CREATE TABLE jobs_job (
     error_text TEXT,
     build TEXT,
     events INTEGER NOT NULL DEFAULT 0,
+    -- 0: none is saved. Not their number, which stands beside them.
     checkpoints INTEGER NOT NULL DEFAULT 0,
     enqueued_at_us INTEGER NOT NULL
         DEFAULT (CAST((julianday('now') - 2440587.5) * 86400000000 AS INTEGER)),
     due_at_us INTEGER NOT NULL
         DEFAULT (CAST((julianday('now') - 2440587.5) * 86400000000 AS INTEGER)),
     claimed_at_us INTEGER,
-    finished_at_us INTEGER
+    finished_at_us INTEGER,
+    progress TEXT,
+    result TEXT
 ) STRICT;
 
 -- Where jobs stand. Not columns of the table: a column is worked out again at every write of a row,

@@ -1,4 +1,5 @@
--- Notes that jobs got on: what had gone wrong since the last checkpoint counts no more.
+-- Notes that jobs got on: what had gone wrong since the last checkpoint counts no more. A row of which
+-- that is known already is not written again.
 -- ?1 array of [job, number of the checkpoint, whether failures are kept].
 UPDATE jobs_job
 SET
@@ -11,3 +12,7 @@ FROM (
     FROM json_each(?1)
 ) AS s
 WHERE jobs_job.id = s.id AND jobs_job.state = 'running'
+    AND (
+        checkpoints = 0 OR interruptions <> 0 OR crashes <> 0
+        OR (failures <> 0 AND NOT s.keeps_failures)
+    )

@@ -1,7 +1,7 @@
 -- Writes decided settlements where their fences hold. Taking back advances the claim number too.
 -- ?1 array of [[job, claim number, next claim number], state, due_at_us or null, finished_at_us or
 --    null, [failures, interruptions, crashes, refusals, snoozes], [error class, text] or null,
---    [refused reason, build] or null, events].
+--    [refused reason, build] or null, events, [progress or null, result or null] or null].
 UPDATE jobs_job
 SET
     claim_number = s.next_claim_number,
@@ -18,7 +18,9 @@ SET
     error_text = CASE WHEN s.is_failure THEN s.error_text ELSE jobs_job.error_text END,
     refused_reason = s.refused_reason,
     refused_build = s.refused_build,
-    events = s.events
+    events = s.events,
+    progress = coalesce(s.progress, jobs_job.progress),
+    result = coalesce(s.result, jobs_job.result)
 FROM (
     SELECT
         value ->> '$[0][0]' AS id,
@@ -37,7 +39,9 @@ FROM (
         value ->> '$[5][1]' AS error_text,
         value ->> '$[6][0]' AS refused_reason,
         value ->> '$[6][1]' AS refused_build,
-        value ->> '$[7]' AS events
+        value ->> '$[7]' AS events,
+        value ->> '$[8][0]' AS progress,
+        value ->> '$[8][1]' AS result
     FROM json_each(?1)
 ) AS s
 WHERE jobs_job.id = s.id AND jobs_job.claim_number = s.claim_number AND jobs_job.state = 'running'

@@ -1,0 +1,48 @@
+//! The last checkpoint of a run, where its handler had put it off.
+//!
+//! Written when the handler has ended and freed its slot, and before the run is settled, since after
+//! that its fence no longer holds; beside the other runs, so that a row that someone holds keeps none
+//! of them waiting. A worker that is over leaves it: the next run resumes from the one before.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::ledger::Entry;
+use super::shared::{Shared, pause};
+use crate::log;
+use crate::run::{Reason, Wrote};
+
+/// The first pause between two tries while the store can't be reached; it doubles.
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+/// The longest of these pauses.
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+
+/// Writes what was put off, however often that takes, until the worker is over or the run is lost.
+pub(super) async fn flush<S>(shared: &Arc<Shared<S>>, entry: &Entry) {
+    let Some(save) = entry.signals.kept().take_checkpoint() else {
+        return;
+    };
+    entry.signals.note_write(Wrote::Checkpoint);
+    let mut wait = FIRST_PAUSE;
+    while entry.signals.reason() != Some(Reason::Lease) {
+        let saved = tokio::select! {
+            saved = shared.store().checkpoint(std::slice::from_ref(&save)) => saved,
+            () = shared.over.cancelled() => return,
+        };
+        // Whether the fence held is told by the settlement.
+        let Err(error) = saved else { return };
+        let (job, kind) = (save.fence.job.0, &*entry.kind);
+        let chain = jobs_core::chain(&error);
+        if !error.is_transient() {
+            tracing::warn!(job, kind, error = chain, "the last checkpoint of a run is lost");
+            return;
+        }
+        log::CHECKPOINT.write(shared.elapsed(), || {
+            tracing::warn!(job, kind, error = chain, "can't save a checkpoint; trying again");
+        });
+        if pause(shared, wait).await {
+            return;
+        }
+        wait = (wait * 2).min(LONGEST_PAUSE);
+    }
+}
