@@ -38,13 +38,15 @@
 
 mod engine;
 mod inline;
+mod report;
 mod simulation;
 
 use jobs_core::store::Filter;
 use jobs_core::{DecodeError, Job, Reader, Stamp, Verdict, judge};
 
 pub use self::inline::{Drained, Inline};
-pub use self::simulation::{JobReport, Plan, Report, Simulation};
+pub use self::report::{JobReport, Report};
+pub use self::simulation::{Plan, Simulation};
 use crate::client::Jobs;
 
 /// The first waiting job of a type for which `is_wanted` holds.

@@ -78,7 +78,7 @@ fn own(cx: &Context) -> Result<&Manifest> {
 }
 
 fn candidate(cx: &Context, file: Option<&PathBuf>) -> Result<Manifest> {
-    file.map_or_else(|| own(cx).cloned(), |file| read(file))
+    file.map_or_else(|| own(cx).cloned(), read)
 }
 
 fn read(file: &PathBuf) -> Result<Manifest> {

@@ -16,6 +16,7 @@ use jobs_core::{
 
 use super::engine::Engine;
 use super::inline::START;
+use super::report::{JobReport, Report};
 use crate::client::Jobs;
 use crate::registry::Handlers;
 
@@ -47,42 +48,6 @@ pub struct Plan {
     every: Duration,
     is_rolled_back: bool,
     kills: usize,
-}
-
-/// What became of the jobs.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Report {
-    /// Repeats the run: `Simulation::seed`.
-    pub seed: u64,
-    /// Every job, in order of id.
-    pub jobs: Vec<JobReport>,
-}
-
-/// What became of one job.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct JobReport {
-    /// The job.
-    pub id: JobId,
-    /// Its kind.
-    pub kind: String,
-    /// Its version.
-    pub version: String,
-    /// Its state in the end; `None`: it is gone.
-    pub state: Option<State>,
-    /// How often a handler started on it.
-    pub starts: u32,
-    /// How often a run of it was settled as a success.
-    pub successes: u32,
-    /// How often it was given back unread.
-    pub refusals: u32,
-    /// How often the infrastructure ended a run of it, crashes included.
-    pub interruptions: u32,
-    /// How often it failed.
-    pub failures: u32,
-    /// From its enqueue to its first start.
-    pub delay: Option<Duration>,
 }
 
 impl Plan {
@@ -172,7 +137,7 @@ impl<'a, S: Clone + Send + Sync + 'static> Simulation<'a, S> {
     /// is planned.
     pub async fn run(mut self) -> Report {
         self.load.sort_by_key(|(at, _)| *at);
-        World::open(self).await.to_the_end().await
+        World::open(self).await.until_over().await
     }
 }
 
@@ -278,7 +243,7 @@ impl<'a, S: Clone + Send + Sync + 'static> World<'a, S> {
         store.recall(&routes, u32::MAX).await.expect("the memory store answers");
     }
 
-    async fn to_the_end(mut self) -> Report {
+    async fn until_over(mut self) -> Report {
         let mut idle_since = None;
         loop {
             self.enqueue().await;
@@ -294,7 +259,7 @@ impl<'a, S: Clone + Send + Sync + 'static> World<'a, S> {
             let since = *idle_since.get_or_insert(self.now());
             if !is_over {
                 idle_since = None;
-            } else if self.is_done().await || self.now() - since > PATIENCE {
+            } else if self.is_done().await || self.now().saturating_sub(since) > PATIENCE {
                 return self.report().await;
             }
             self.clock.advance(TICK);
@@ -343,7 +308,9 @@ impl<'a, S: Clone + Send + Sync + 'static> World<'a, S> {
         let store = self.jobs.store();
         store.promote(u32::MAX).await.expect("the memory store answers");
         let mut heartbeat = store.heartbeat().await.expect("the memory store answers");
-        for worker in self.workers.iter_mut().filter(|it| now - it.renewed_at >= HEARTBEAT) {
+        for worker in
+            self.workers.iter_mut().filter(|it| now.saturating_sub(it.renewed_at) >= HEARTBEAT)
+        {
             let phase = jobs_core::store::Phase::Working;
             let renewed = heartbeat.renew(worker.engine.worker, phase, TICK).await;
             renewed.expect("the memory store answers");
@@ -376,19 +343,18 @@ impl<'a, S: Clone + Send + Sync + 'static> World<'a, S> {
         let free = self.simulation.plan.concurrency.saturating_sub(worker.runs.len());
         let limit = u32::try_from(free).unwrap_or(u32::MAX);
         for job in worker.engine.claim(&self.queues, handlers, limit).await {
-            match worker.engine.prepare(&job, handlers) {
-                Err(ending) => worker.engine.settle(&job, &ending, &Ladder::default()).await,
-                Ok(_) => {
-                    let (least, most) = self.simulation.run_takes;
-                    let spread = jobs_core::micros(most - least).unsigned_abs() + 1;
-                    let takes = least + Duration::from_micros(below(self.random.draw(), spread));
-                    let seen = self.seen.entry(job.fence.job).or_default();
-                    seen.starts += 1;
-                    let delay = self.clock.now().since(job.enqueued_at);
-                    seen.delay.get_or_insert(delay);
-                    worker.runs.push(Running { job, ends_at: now + takes });
-                }
+            if let Err(ending) = worker.engine.prepare(&job, handlers) {
+                worker.engine.settle(&job, &ending, &Ladder::default()).await;
+                continue;
             }
+            let (least, most) = self.simulation.run_takes;
+            let spread = jobs_core::micros(most.saturating_sub(least)).unsigned_abs() + 1;
+            let takes = least + Duration::from_micros(below(self.random.draw(), spread));
+            let seen = self.seen.entry(job.fence.job).or_default();
+            seen.starts += 1;
+            let delay = self.clock.now().since(job.enqueued_at);
+            seen.delay.get_or_insert(delay);
+            worker.runs.push(Running { job, ends_at: now + takes });
         }
     }
 
@@ -449,58 +415,4 @@ impl<'a, S: Clone + Send + Sync + 'static> World<'a, S> {
 async fn succeeded(jobs: &Jobs, fence: Fence) -> bool {
     let job = jobs.inspect().job(fence.job).await.expect("the memory store answers");
     job.is_some_and(|job| job.state == State::Succeeded && job.claim == fence.claim)
-}
-
-impl Report {
-    fn all(&self, is: impl Fn(&JobReport) -> bool) -> Vec<&JobReport> {
-        self.jobs.iter().filter(|job| is(job)).collect()
-    }
-
-    /// Jobs that the store no longer has.
-    pub fn lost(&self) -> Vec<&JobReport> {
-        self.all(|job| job.state.is_none())
-    }
-
-    /// Jobs that succeeded more than once.
-    pub fn doubled(&self) -> Vec<&JobReport> {
-        self.all(|job| job.successes > 1)
-    }
-
-    /// Jobs that failed or died, which no simulated handler does by itself.
-    pub fn failed_by_the_deploy(&self) -> Vec<&JobReport> {
-        self.all(|job| job.failures > 0 || job.state == Some(State::Dead))
-    }
-
-    /// Jobs that no worker of the last build could read.
-    pub fn stranded(&self) -> Vec<&JobReport> {
-        self.all(|job| job.state.is_some_and(State::is_waiting))
-    }
-
-    /// How often a job was given back unread, over all.
-    pub fn refusals(&self) -> u64 {
-        self.jobs.iter().map(|job| u64::from(job.refusals)).sum()
-    }
-
-    /// The delay that all but one in a hundred of these jobs stayed under; `None` where none started.
-    pub fn p99_delay(&self, is_wanted: impl Fn(&JobReport) -> bool) -> Option<Duration> {
-        let wanted = self.jobs.iter().filter(|job| is_wanted(job));
-        let mut delays: Vec<Duration> = wanted.filter_map(|job| job.delay).collect();
-        delays.sort_unstable();
-        let last = delays.len().checked_sub(1)?;
-        delays.get(last * 99 / 100).copied()
-    }
-
-    /// Asserts that each job succeeded once and that nothing but stops and kills ended its runs.
-    ///
-    /// # Panics
-    /// When one did not; the message has the seed.
-    pub fn assert_nothing_lost(&self) {
-        for job in &self.jobs {
-            let is_fine = job.state == Some(State::Succeeded)
-                && job.successes == 1
-                && job.failures == 0
-                && job.starts <= 1 + job.interruptions;
-            assert!(is_fine, "with seed {}: {job:?}", self.seed);
-        }
-    }
 }
