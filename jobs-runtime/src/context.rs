@@ -11,7 +11,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use jobs_core::store::Standing;
-use jobs_core::{ClaimNumber, Fence, Headers, JobId, NoCheckpoint, StoreErrorKind, Timestamp};
+use jobs_core::{
+    ClaimNumber, Fence, Headers, JobId, NoCheckpoint, StoreErrorKind, Timestamp, Versioned,
+};
 
 pub use self::checkpoint::MAX_CHECKPOINT_BYTES;
 use self::checkpoint::Pace;
@@ -209,6 +211,28 @@ impl<S, C> JobContext<S, C> {
                 self.parts.signals.ask(Reason::Lease);
                 Err(Interrupted::LeaseLost.into())
             }
+        }
+    }
+}
+
+impl<S, C: Versioned> JobContext<S, C> {
+    /// Saves a checkpoint inside a transaction of the application: it commits with the
+    /// application's own rows, or not at all. Never an interruption point, and never put off.
+    ///
+    /// The job's row stays locked until the transaction ends, so commit soon.
+    ///
+    /// # Errors
+    /// [`Interrupted::LeaseLost`] when another has the job: roll back. An infrastructure error when
+    /// the store fails; a permanent one when the checkpoint is larger than [`MAX_CHECKPOINT_BYTES`]
+    /// or the transaction is not one of this store.
+    pub async fn checkpoint_in<T: UserTransaction>(
+        &self,
+        tx: &mut T,
+        at: &C,
+    ) -> Result<(), JobError> {
+        match self.save_in(tx, at).await? {
+            Standing::Held | Standing::CancelRequested => Ok(()),
+            Standing::Lost => Err(Interrupted::LeaseLost.into()),
         }
     }
 }

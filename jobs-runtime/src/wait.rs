@@ -12,15 +12,15 @@ use tokio::sync::Notify;
 use crate::client::Jobs;
 use crate::error::{Error, ErrorKind};
 
-/// A wake-up tells of many jobs, so that none is looked after more often than this.
-const LEAST: Duration = Duration::from_millis(10);
-/// How often a job is looked after when nothing wakes the one who waits.
-const LONGEST: Duration = Duration::from_millis(500);
+/// The first pause between two looks at a job when nothing wakes the one who waits; it doubles.
+const FIRST_PAUSE: Duration = Duration::from_millis(10);
+/// The longest of these pauses.
+const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 
 /// A wait for a job's end; await it.
 ///
-/// A worker of this client wakes it at once, others by the store's wake-ups or a look at least twice
-/// a second.
+/// A worker of this client wakes it at once. Of others it hears by the store's wake-ups, and looks at
+/// the job at first after milliseconds and then at least twice a second.
 ///
 /// # Errors
 /// [`NotFound`](ErrorKind::NotFound) when there is no such job (any more);
@@ -94,7 +94,7 @@ impl<'a> Wait<'a> {
         let ends = self.jobs.ends();
         let _waiting = Waiting::new(ends);
         let mut wake = self.jobs.store().wake();
-        let mut pause = LEAST;
+        let mut pause = FIRST_PAUSE;
         loop {
             // From here on no end is missed.
             let mut ended = pin!(ends.ended.notified());
@@ -106,15 +106,17 @@ impl<'a> Wait<'a> {
             if job.state.is_finished() {
                 return Ok(job);
             }
+            // A store's wake-up tells of all jobs, and may come all the time.
             let elsewhere = async {
-                tokio::time::sleep(LEAST).await;
+                tokio::time::sleep(pause / 4).await;
                 wake.changed().await;
             };
             tokio::select! {
                 () = ended => {}
                 () = elsewhere => {}
-                () = tokio::time::sleep(pause) => pause = (pause * 2).min(LONGEST),
+                () = tokio::time::sleep(pause) => {}
             }
+            pause = (pause * 2).min(LONGEST_PAUSE);
         }
     }
 }

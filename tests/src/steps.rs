@@ -156,9 +156,10 @@ macro_rules! write_rows {
                 tell("written", step);
                 end_if(fate, Instant::Written);
                 if fate == Some(Instant::Saved) {
-                    match is_last {
-                        true => cx.done_in(&mut batch.tx).await?,
-                        false => cx.checkpoint_in(&mut batch.tx, &StepsTaken(step)).await?,
+                    if is_last {
+                        cx.done_in(&mut batch.tx).await?;
+                    } else {
+                        cx.checkpoint_in(&mut batch.tx, &StepsTaken(step)).await?;
                     }
                     end();
                 }
@@ -191,6 +192,9 @@ async fn walk(job: Walk, cx: JobContext<Stage, StepsTaken>) -> Result<(), JobErr
 }
 
 /// The handlers of these jobs over a store at an address.
+///
+/// # Errors
+/// None, as long as their kinds differ.
 pub fn handlers(url: &str) -> Result<jobs_runtime::Handlers<Stage>, jobs_runtime::RegistryError> {
     let registry = Registry::new().handle(walk);
     if url.starts_with("sqlite:") {

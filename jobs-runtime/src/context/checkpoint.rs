@@ -7,7 +7,7 @@ use std::time::Duration;
 use jobs_core::Versioned;
 use jobs_core::store::{CheckpointSave, Standing};
 
-use super::{Interrupted, JobContext, unanswered};
+use super::{JobContext, unanswered};
 use crate::handler::JobError;
 use crate::run::Wrote;
 use crate::store::UserTransaction;
@@ -63,8 +63,8 @@ impl<S, C: Versioned> JobContext<S, C> {
         self.resume.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// Saves a checkpoint. It is durable when this returns, even where that is an [`Interrupted`]
-    /// for a stop or a cancel.
+    /// Saves a checkpoint. It is durable when this returns, even where that is an
+    /// [`Interrupted`](crate::Interrupted) for a stop or a cancel.
     ///
     /// Where the job has `checkpoint_every`, one that comes sooner than that after the last is kept
     /// in this process, and the answer is what is known here without asking the store. The latest
@@ -72,9 +72,9 @@ impl<S, C: Versioned> JobContext<S, C> {
     /// ends, however it does; only a process that is killed loses it.
     ///
     /// # Errors
-    /// An [`Interrupted`], to be passed on with `?`; an infrastructure error when the store can't
-    /// save it; a permanent one, of the class `checkpoint_too_large`, when it is larger than
-    /// [`MAX_CHECKPOINT_BYTES`].
+    /// An [`Interrupted`](crate::Interrupted), to be passed on with `?`; an infrastructure error when
+    /// the store can't save it; a permanent one, of the class `checkpoint_too_large`, when it is
+    /// larger than [`MAX_CHECKPOINT_BYTES`].
     ///
     /// # Cancel safety
     /// A dropped call has saved it or not, and may still do so: await it before another is saved.
@@ -101,26 +101,6 @@ impl<S, C: Versioned> JobContext<S, C> {
                 }
                 Err(unanswered(error.into()))
             }
-        }
-    }
-
-    /// Saves a checkpoint inside a transaction of the application: it commits with the
-    /// application's own rows, or not at all. Never an interruption point, and never put off.
-    ///
-    /// The job's row stays locked until the transaction ends, so commit soon.
-    ///
-    /// # Errors
-    /// [`Interrupted::LeaseLost`] when another has the job: roll back. An infrastructure error when
-    /// the store fails; a permanent one when the checkpoint is larger than [`MAX_CHECKPOINT_BYTES`]
-    /// or the transaction is not one of this store.
-    pub async fn checkpoint_in<T: UserTransaction>(
-        &self,
-        tx: &mut T,
-        at: &C,
-    ) -> Result<(), JobError> {
-        match self.save_in(tx, at).await? {
-            Standing::Held | Standing::CancelRequested => Ok(()),
-            Standing::Lost => Err(Interrupted::LeaseLost.into()),
         }
     }
 

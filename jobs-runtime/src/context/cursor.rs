@@ -105,6 +105,7 @@ where
     sqlx::Transaction<'static, DB>: UserTransaction,
 {
     /// The position to work from.
+    #[expect(clippy::missing_panics_doc, reason = "a cursor at its end begins no batch")]
     pub fn at(&self) -> &C {
         self.cursor.at.as_ref().expect("a batch begins only before the end")
     }

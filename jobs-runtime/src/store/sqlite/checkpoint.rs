@@ -79,14 +79,8 @@ async fn save_one(
         .bind(save.min_reader.to_string())
         .bind(&save.text)
         .bind(save.keeps_failures);
-    let row = query.fetch_optional(connection).await.during(SAVING)?;
-    let Some(row) = row else { return Ok(None) };
-    let is_cancel_requested = Columns::new(&row).flag().during(SAVING)?;
-    Ok(Some(standing(is_cancel_requested)))
-}
-
-const fn standing(is_cancel_requested: bool) -> Standing {
-    if is_cancel_requested { Standing::CancelRequested } else { Standing::Held }
+    let saved = query.execute(connection).await.during(SAVING)?;
+    Ok((saved.rows_affected() > 0).then_some(Standing::Held))
 }
 
 /// Saves checkpoints where their fences hold.
@@ -167,7 +161,8 @@ pub(super) async fn standings<'c>(
         let mut columns = Columns::new(&row);
         let read = (|| Ok((columns.number()?, columns.flag()?)))();
         let (element, is_cancel_requested) = read.during(READING)?;
-        standings[usize::try_from(element).unwrap_or_default()] = standing(is_cancel_requested);
+        standings[usize::try_from(element).unwrap_or_default()] =
+            if is_cancel_requested { Standing::CancelRequested } else { Standing::Held };
     }
     Ok(standings)
 }
