@@ -14,8 +14,8 @@
 //! 4. `readable_by` is accepted only where it is proven: since that version only fields with a
 //!    default were added, in places where its readers ignore what they don't know.
 //!
-//! A package takes part once it has a folder `jobs.lock` or a job derives `JsonSchema`; then every
-//! job of it must.
+//! A package takes part once it has a folder `jobs.lock` when it is compiled; then every job of it must
+//! derive `JsonSchema`.
 //!
 //! # What it can't see
 //! - The same shape with another meaning: cents for dollars. Raise the major.
@@ -23,7 +23,8 @@
 //!   of this crate's making decodes: implement [`Samples`]. What a locked sample is written as again
 //!   may not change.
 //! - The shape of a past checkpoint: only its samples are checked.
-//! - A job that is declared inside of a function: rustc runs no test there.
+//! - A job that is declared inside of a function: rustc runs no test there, and says so by its lint
+//!   `unnameable_test_items`.
 //! - Aliases of an enum's variants: a renamed variant counts as removed.
 
 mod check;

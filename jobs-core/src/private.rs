@@ -225,14 +225,7 @@ where
 #[macro_export]
 macro_rules! __jobs_lock_test {
     ($test:ident, $part:ident, $shape:ty, $kinds:expr) => {
-        // A job inside of a function has its test there too, where rustc runs none.
-        #[allow(
-            unnameable_test_items,
-            unused_imports,
-            dead_code,
-            deprecated,
-            clippy::needless_borrow
-        )]
+        #[allow(unused_imports, dead_code, deprecated, clippy::needless_borrow)]
         #[::core::prelude::v1::test]
         fn $test() {
             use $crate::__private::{

@@ -45,7 +45,7 @@ pub(crate) fn implementations(shape: &Shape) -> TokenStream {
             }
         }
     };
-    let lock_tests = lock_tests(shape);
+    let lock_tests = shape.is_locked.then(|| lock_tests(shape));
     // Whoever deprecates an old shape means its uses by people, not its own implementations.
     quote! {
         #[allow(deprecated)]

@@ -27,10 +27,11 @@ mod text;
 mod valid;
 
 use proc_macro::TokenStream;
-use syn::{DeriveInput, Path, parse_macro_input};
+use syn::{DeriveInput, parse_macro_input};
 
 use ast::Derive;
 use errors::Errors;
+use valid::Package;
 
 /// Makes a struct or an enum a job: a payload in its newest shape.
 ///
@@ -55,9 +56,10 @@ use errors::Errors;
 /// | `crate` | the path of `jobs-core` or of a re-export, bare or in quotes; bare, it may begin with the `$crate` of a macro; to be written where Cargo.toml holds two versions | found in Cargo.toml, also where it is renamed: `jobs-core`, else `jobs-runtime` |
 ///
 /// # Drift
-/// Where the feature `schema` of `jobs-core` or `jobs-runtime` is on, the tests of the package get one
-/// named `jobs_lock_…` for each job, past job and checkpoint of a job. It fails when the shape no
-/// longer fits its version; what it sees and what it can't stands in `jobs_core::lock`.
+/// Where the package has a folder `jobs.lock` and the feature `schema` of `jobs-core` or `jobs-runtime`
+/// is on, its tests get one named `jobs_lock_…` for each job, past job and checkpoint of a job. It
+/// fails when the shape no longer fits its version; what it sees and what it can't stands in
+/// `jobs_core::lock`.
 ///
 /// # Errors
 /// A union, a type with parameters (one kind is one stored shape), an option that is missing,
@@ -108,7 +110,7 @@ use errors::Errors;
 /// ```
 #[proc_macro_derive(Job, attributes(job))]
 pub fn job(input: TokenStream) -> TokenStream {
-    derive(&parse_macro_input!(input), Derive::Job, krate::find).into()
+    derive(&parse_macro_input!(input), Derive::Job, package()).into()
 }
 
 /// Makes a struct or an enum the shape that a job had in an older major.
@@ -158,7 +160,7 @@ pub fn job(input: TokenStream) -> TokenStream {
 /// ```
 #[proc_macro_derive(PastJob, attributes(job))]
 pub fn past_job(input: TokenStream) -> TokenStream {
-    derive(&parse_macro_input!(input), Derive::PastJob, krate::find).into()
+    derive(&parse_macro_input!(input), Derive::PastJob, package()).into()
 }
 
 /// Makes a struct or an enum a checkpoint: how far a handler has come, for the next run to resume.
@@ -194,17 +196,20 @@ pub fn past_job(input: TokenStream) -> TokenStream {
 /// ```
 #[proc_macro_derive(Checkpoint, attributes(checkpoint))]
 pub fn checkpoint(input: TokenStream) -> TokenStream {
-    derive(&parse_macro_input!(input), Derive::Checkpoint, krate::find).into()
+    derive(&parse_macro_input!(input), Derive::Checkpoint, package()).into()
 }
 
-fn derive(
-    input: &DeriveInput,
-    derive: Derive,
-    find_crate: fn() -> Option<Path>,
-) -> proc_macro2::TokenStream {
+/// The package that is being compiled. It takes part in the drift check once it has the folder.
+fn package() -> Package {
+    let folder = std::env::var_os("CARGO_MANIFEST_DIR").map(std::path::PathBuf::from);
+    let is_locked = folder.is_some_and(|folder| folder.join("jobs.lock").is_dir());
+    Package { find_crate: krate::find, is_locked }
+}
+
+fn derive(input: &DeriveInput, derive: Derive, package: Package) -> proc_macro2::TokenStream {
     let mut errors = Errors::default();
     let options = attr::read(&input.attrs, derive, &mut errors);
-    let shape = valid::shape(input, derive, options, find_crate, &mut errors);
+    let shape = valid::shape(input, derive, options, package, &mut errors);
     match (errors.into_compile_errors(), shape) {
         (None, Some(shape)) => expand::implementations(&shape),
         (Some(mut errors), Some(shape)) => {

@@ -57,10 +57,10 @@ mod new {
     async fn welcome(job: Welcome, cx: JobContext<()>) -> Result<Outcome, JobError> {
         match job.address.as_str() {
             "" => return Err(JobError::new("nobody to welcome").permanent()),
-            "later" => return Ok(Outcome::Snooze(Duration::from_secs(60))),
+            "later" => return Ok(Outcome::Snooze(Duration::from_mins(1))),
             _ => {}
         }
-        cx.jobs().enqueue(Digest { to: job.address }).delay(Duration::from_secs(3600)).await?;
+        cx.jobs().enqueue(Digest { to: job.address }).delay(Duration::from_hours(1)).await?;
         Ok(Outcome::Done)
     }
 
@@ -82,7 +82,7 @@ async fn a_handler_runs_without_a_database() {
     let inline = Inline::new(new::handlers(), ()).await;
     assert_eq!(inline.run(welcome("ann")).await.unwrap(), Outcome::Done);
     let snoozed = inline.run(welcome("later")).await.unwrap();
-    assert_eq!(snoozed, Outcome::Snooze(Duration::from_secs(60)));
+    assert_eq!(snoozed, Outcome::Snooze(Duration::from_mins(1)));
     let error = inline.run(welcome("")).await.unwrap_err();
     assert!(error.to_string().contains("nobody to welcome"), "{error}");
     enqueued::<new::Digest>(inline.jobs(), |digest| digest.to == "ann").await;
@@ -99,7 +99,7 @@ async fn a_queue_is_drained_where_it_is_called() {
     assert_eq!((drained.succeeded, drained.snoozed, drained.failed.len()), (2, 1, 1));
     assert!(drained.failed[0].1.contains("nobody to welcome"), "{drained:?}");
     assert_eq!(inline.drain().await.succeeded, 0, "the digests are not due yet");
-    inline.advance(Duration::from_secs(3600));
+    inline.advance(Duration::from_hours(1));
     let drained = inline.drain().await;
     assert_eq!((drained.succeeded, drained.snoozed), (2, 1), "two digests, and the snooze again");
 }
