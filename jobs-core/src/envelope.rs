@@ -67,7 +67,7 @@ impl NewJob {
             priority: Priority::clamped(i64::from(policy.priority)),
             due: Due::In(std::time::Duration::ZERO),
             unique_key: None,
-            budget: Budget { max_failures: policy.max_failures.max(1), ..Budget::default() },
+            budget: policy.budget(),
             build: None,
         })
     }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde::de::DeserializeOwned;
 
 use crate::codec::EncodeError;
+use crate::record::Budget;
 use crate::version::{Line, MinReader, Version};
 
 /// A serialised shape with a version: a payload or a checkpoint.
@@ -95,6 +96,8 @@ pub struct Policy {
     pub max_failures: u32,
     /// How long one run may take. Default: no limit.
     pub timeout: Option<Duration>,
+    /// What becomes of a run that a drain meets. Default: [`OnStop::GiveBack`].
+    pub on_stop: OnStop,
     /// Checkpoints of a run are written at most this often; what was not written is when the run
     /// ends. Default: each is written.
     pub checkpoint_every: Option<Duration>,
@@ -103,6 +106,25 @@ pub struct Policy {
     pub keeps_failures: bool,
     /// What follows from a checkpoint that is older than this build reads. Default: a refusal.
     pub on_old_checkpoint: OldCheckpoint,
+}
+
+/// What becomes of a run of a kind when its worker is told to stop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum OnStop {
+    /// It is asked to return, then aborted, and the job given back: the next run goes on from the
+    /// checkpoint, or begins anew.
+    #[default]
+    GiveBack,
+    /// It is left to finish for as long as the budget lasts: only when that ends is it aborted and
+    /// given back.
+    Finish,
+    /// As [`GiveBack`](Self::GiveBack), but what it left behind outside the store is undone first,
+    /// by the handler's `on_interrupt`; a run whose undo does not end is left to the lease.
+    Undo,
+    /// It is left to finish as with [`Finish`](Self::Finish), and no run ever follows it: one that
+    /// failed, was interrupted or died with its worker makes a dead letter.
+    AtMostOnce,
 }
 
 /// What follows from a checkpoint that is older than every line of a build.
@@ -122,10 +144,22 @@ impl Policy {
         priority: 0,
         max_failures: 20,
         timeout: None,
+        on_stop: OnStop::GiveBack,
         checkpoint_every: None,
         keeps_failures: false,
         on_old_checkpoint: OldCheckpoint::Refuse,
     };
+
+    /// What its jobs may use up.
+    pub const fn budget(&self) -> Budget {
+        match self.on_stop {
+            OnStop::AtMostOnce => Budget { max_failures: 1, max_interruptions: Some(1) },
+            OnStop::GiveBack | OnStop::Finish | OnStop::Undo => {
+                let max_failures = if self.max_failures == 0 { 1 } else { self.max_failures };
+                Budget { max_failures, max_interruptions: None }
+            }
+        }
+    }
 
     /// This policy with another queue.
     #[must_use]
@@ -145,6 +179,13 @@ impl Policy {
     #[must_use]
     pub const fn max_failures(mut self, max_failures: u32) -> Self {
         self.max_failures = max_failures;
+        self
+    }
+
+    /// This policy with another way to stop.
+    #[must_use]
+    pub const fn on_stop(mut self, on_stop: OnStop) -> Self {
+        self.on_stop = on_stop;
         self
     }
 

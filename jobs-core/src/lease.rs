@@ -43,6 +43,18 @@ impl Lease {
         self.0 / 3
     }
 
+    /// How long a suspect waits until a worker makes itself clear for it: a minute, or two leases
+    /// where that is less.
+    pub fn clear_after(self) -> Duration {
+        (self.0 * 2).min(Duration::from_mins(1))
+    }
+
+    /// How long a suspect waits until it runs beside others all the same: five minutes, or ten
+    /// leases where that is less.
+    pub fn beside_after(self) -> Duration {
+        (self.0 * 10).min(Duration::from_mins(5))
+    }
+
     /// When a worker that can't renew asks its handlers to stop, counted from when the last
     /// accepted renewal was sent: 22 s of 30 s.
     pub fn ask_to_stop(self) -> Duration {

@@ -41,7 +41,7 @@ pub use envelope::{
 pub use error::{StoreError, StoreErrorKind, chain};
 pub use id::{ClaimNumber, Fence, JobId, StoreId, WorkerId};
 pub use job::{
-    Checkpoint, DecodeError, Job, NoCheckpoint, OldCheckpoint, Payload, Policy, Versioned,
+    Checkpoint, DecodeError, Job, NoCheckpoint, OldCheckpoint, OnStop, Payload, Policy, Versioned,
 };
 pub use lease::Lease;
 pub use name::{
@@ -49,7 +49,7 @@ pub use name::{
     MAX_UNIQUE_KEY_BYTES, QueueName, UniqueKey, WorkerName, is_kind,
 };
 pub use outcome::{
-    Ending, Failure, Interruption, MAX_CLASS_BYTES, MAX_ERROR_BYTES, Retry, storable,
+    Company, Ending, Failure, Interruption, MAX_CLASS_BYTES, MAX_ERROR_BYTES, Retry, storable,
 };
 pub use random::{Random, SeededRandom, below, jittered};
 pub use record::{
@@ -58,7 +58,7 @@ pub use record::{
     RefusedBy, StoredCheckpoint,
 };
 pub use retry::Ladder;
-pub use route::{Route, RouteVerdict};
+pub use route::{Route, RouteVerdict, SUSPECT_CRASHES};
 pub use state::State;
 pub use transition::{
     Due, ErrorNote, MAX_CRASHES, NOT_PROGRESSING, RELEASE_DELAY, Run, Settlement, transition,

@@ -40,7 +40,16 @@ pub enum Ending {
     /// Claimed, but never started: given back, counting nothing.
     Unstarted,
     /// The lease expired with no word from the worker.
-    Crashed,
+    Crashed(Company),
+}
+
+/// Who else ran on a worker that died.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Company {
+    /// Nobody: the run itself may well be what its worker died of.
+    Alone,
+    /// Others, or nobody knows: any of them may be.
+    Others,
 }
 
 /// A failure of the handler.
@@ -74,6 +83,8 @@ pub enum Interruption {
     Infrastructure(String),
     /// Its worker gave it up: its lease was lost, or it did not end in time.
     GivenUp,
+    /// It was stopped, and then its undo failed; the text says how.
+    UndoFailed(String),
 }
 
 impl Interruption {
@@ -83,13 +94,14 @@ impl Interruption {
             Self::Stopped(_) => "stopped",
             Self::Infrastructure(_) => "infrastructure",
             Self::GivenUp => "given_up",
+            Self::UndoFailed(_) => "undo_failed",
         }
     }
 
     /// What to tell people beyond the class.
     pub fn text(&self) -> &str {
         match self {
-            Self::Stopped(text) | Self::Infrastructure(text) => text,
+            Self::Stopped(text) | Self::Infrastructure(text) | Self::UndoFailed(text) => text,
             Self::GivenUp => "the worker gave the run up",
         }
     }

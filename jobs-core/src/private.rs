@@ -23,7 +23,7 @@ pub use crate::lock::{Described, Part, Probe, Sampled, Subject, Undescribed, Uns
 use crate::codec;
 pub use crate::codec::EncodeError;
 pub use crate::job::{
-    Checkpoint, DecodeError, Job, NoCheckpoint, OldCheckpoint, Payload, Policy, Versioned,
+    Checkpoint, DecodeError, Job, NoCheckpoint, OldCheckpoint, OnStop, Payload, Policy, Versioned,
 };
 pub use crate::version::{Line, MinReader, Version};
 

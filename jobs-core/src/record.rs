@@ -11,6 +11,7 @@ use crate::clock::Timestamp;
 use crate::id::{ClaimNumber, Fence, JobId, WorkerId};
 use crate::job::DecodeError;
 use crate::name::QueueName;
+use crate::route::Route;
 use crate::state::State;
 
 /// How urgent a job is: from -100 to 100, higher first, 0 by default.
@@ -94,6 +95,14 @@ pub struct Budget {
 impl Default for Budget {
     fn default() -> Self {
         Self { max_failures: crate::Policy::DEFAULT.max_failures, max_interruptions: None }
+    }
+}
+
+impl ClaimedJob {
+    /// The route that it was claimed from.
+    pub fn route(&self) -> Route {
+        let route = Route::derive(&self.kind, &self.version, self.min_reader.as_deref());
+        route.after_crashes(self.counters.crashes)
     }
 }
 

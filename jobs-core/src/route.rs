@@ -2,10 +2,22 @@
 //!
 //! A route is `kind@major.min_reader_minor`. Stores derive it from the row's own columns, so no
 //! writer can falsify it. It is text that came from a row: it may be malformed.
+//!
+//! A suspect, a job that one more crash may end, has a route of its own: so ordinary claims step over
+//! it at no cost. The mark ends in what no reader's text can: a reader's text in a route has at most
+//! one dot.
 
 use std::fmt;
 
+use crate::transition::MAX_CRASHES;
 use crate::version::{MinReader, Reader, Refusal};
+
+/// A job with so many crashes in a row is a suspect: it is one crash away from the ceiling, and its
+/// last chance is to run alone.
+pub const SUSPECT_CRASHES: u32 = MAX_CRASHES - 1;
+
+/// What the route of a suspect ends in.
+const SUSPECT: &str = "..suspect";
 
 /// The route of a stored job, as the store derives it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -46,6 +58,18 @@ impl Route {
         Self(text.into())
     }
 
+    /// The route of a job of this route that has crashed so many times in a row.
+    #[must_use]
+    pub fn after_crashes(self, crashes: u32) -> Self {
+        let is_new = crashes >= SUSPECT_CRASHES && !self.is_suspect();
+        if is_new { Self(format!("{self}{SUSPECT}").into()) } else { self }
+    }
+
+    /// Whether its jobs are suspects.
+    pub fn is_suspect(&self) -> bool {
+        self.0.ends_with(SUSPECT)
+    }
+
     /// The route as text.
     pub fn as_str(&self) -> &str {
         &self.0
@@ -53,7 +77,8 @@ impl Route {
 
     /// The kind and the oldest reader, where the route is well formed.
     pub fn parts(&self) -> Option<(&str, MinReader)> {
-        let (kind, reader) = self.0.rsplit_once('@')?;
+        let text = self.0.strip_suffix(SUSPECT).unwrap_or(&self.0);
+        let (kind, reader) = text.rsplit_once('@')?;
         MinReader::parse(reader).ok().map(|reader| (kind, reader))
     }
 

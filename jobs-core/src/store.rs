@@ -154,7 +154,9 @@ pub trait Store: Send + Sync + fmt::Debug + 'static {
 
     /// Takes back what ended workers hold: ends the leases that have expired, and settles as
     /// crashed every run whose worker was taken back, closed, or is unknown, by the rules of
-    /// [`settle`](Self::settle). A run that its worker abandoned when it left is settled as given up.
+    /// [`settle`](Self::settle): as [`Alone`](crate::Company::Alone) where its worker held no other
+    /// run when its lease was ended. A run that its worker abandoned when it left is settled as given
+    /// up.
     ///
     /// Each worker is taken back in one transaction with its runs; locked rows are left for the
     /// next sweep. Partial: at most `limit` jobs.
@@ -191,6 +193,9 @@ pub trait Heartbeat: Send + fmt::Debug {
     /// Renews a lease, from now for its whole length. A lease that has expired but was not taken
     /// back is renewed like any other.
     ///
+    /// An error of the kind [`Schema`](crate::StoreErrorKind::Schema) says that the store was migrated
+    /// and needs a newer build; the lease is renewed all the same, so that the worker can drain.
+    ///
     /// A store whose write lock others hold waits for it, and answers [`Renewed::Undecided`] when it
     /// could not have it `within` this span: nobody else could take the lease back meanwhile.
     async fn renew(&mut self, worker: WorkerId, phase: Phase, within: Duration) -> Result<Renewed>;
@@ -201,8 +206,9 @@ pub trait Heartbeat: Send + fmt::Debug {
 
     /// Ends a worker's lease for good, with the phase [`Done`](Phase::Done), and, in the same
     /// transaction, gives back as interruptions whatever the store still says it holds, by the rules
-    /// of [`Store::settle`]; answers which, in order of id. Closing again, or an unknown worker,
-    /// gives nothing back.
+    /// of [`Store::settle`]; answers which, in order of id. What the worker does not know of was
+    /// claimed by an answer that never came: it goes back as unstarted. Closing again, or an unknown
+    /// worker, gives nothing back.
     ///
     /// Runs that the worker abandons stay claimed, and keep its lease open for a while; see
     /// [`Leaving`]. It claims nothing more all the same. Its report is kept with it, what this call

@@ -10,7 +10,9 @@ use std::time::Duration;
 use crate::clock::Timestamp;
 use crate::id::Fence;
 use crate::outcome::storable;
-use crate::outcome::{Ending, Failure, Interruption, MAX_CLASS_BYTES, MAX_ERROR_BYTES, Retry};
+use crate::outcome::{
+    Company, Ending, Failure, Interruption, MAX_CLASS_BYTES, MAX_ERROR_BYTES, Retry,
+};
 use crate::random::jittered;
 use crate::record::{
     Budget, COUNTER_MAX, ClaimedJob, Counters, EventKind, NewEvent, Notes, RefusedBy,
@@ -20,7 +22,8 @@ use crate::state::State;
 
 /// A refused job is due again after this wait, moved by up to a tenth.
 pub const RELEASE_DELAY: Duration = Duration::from_secs(2);
-/// This many consecutive crashes make a dead letter of the class `crash_loop`.
+/// This many consecutive crashes, the last of them alone on its worker, make a dead letter of the
+/// class `crash_loop`.
 pub const MAX_CRASHES: u32 = 5;
 /// After this many interruptions without progress a job is delayed and flagged.
 pub const NOT_PROGRESSING: u32 = 100;
@@ -108,7 +111,7 @@ pub fn transition(run: &Run, ending: &Ending, ladder: &Ladder, draw: u64) -> Set
             refused: run.refused.clone(),
             ..settled(run, State::Ready, Due::Unchanged)
         },
-        Ending::Crashed => crashed(run, draw),
+        Ending::Crashed(company) => crashed(run, *company, draw),
     }
 }
 
@@ -151,21 +154,24 @@ fn interrupted(run: &Run, interruption: &Interruption, draw: u64) -> Settlement 
         Interruption::Infrastructure(_) => {
             Some(doubling(INFRASTRUCTURE_FIRST, count, INFRASTRUCTURE_CAP))
         }
-        Interruption::Stopped(_) | Interruption::GivenUp => None,
+        Interruption::Stopped(_) | Interruption::GivenUp | Interruption::UndoFailed(_) => None,
     };
     let note = ErrorNote::new(interruption.class(), interruption.text());
     interruption_settled(run, counters, wait, &note.event(EventKind::Interrupted), draw)
 }
 
-fn crashed(run: &Run, draw: u64) -> Settlement {
+/// Only a run that was alone on its worker dies of its crash: beside others it may be their crash.
+fn crashed(run: &Run, company: Company, draw: u64) -> Settlement {
     let mut counters = run.counters;
     grow(&mut counters.interruptions);
     grow(&mut counters.crashes);
     let text = "the worker's lease expired with no word from it";
     let note = ErrorNote::new("crash", text);
-    if counters.crashes >= MAX_CRASHES {
-        let text =
-            format!("{} runs in a row ended with the death of their worker", counters.crashes);
+    if counters.crashes >= MAX_CRASHES && company == Company::Alone {
+        let text = format!(
+            "{} runs in a row ended with the death of their worker, the last one alone on it",
+            counters.crashes
+        );
         let note = ErrorNote::new("crash_loop", &text);
         return Settlement {
             counters,

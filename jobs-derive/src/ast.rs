@@ -26,6 +26,7 @@ pub(crate) enum Name {
     Priority,
     MaxFailures,
     Timeout,
+    OnStop,
     Checkpoint,
     CheckpointEvery,
     OnCheckpoint,
@@ -55,6 +56,7 @@ pub(crate) struct Options {
     pub(crate) priority: Option<Number>,
     pub(crate) max_failures: Option<Number>,
     pub(crate) timeout: Option<LitStr>,
+    pub(crate) on_stop: Option<LitStr>,
     pub(crate) checkpoint: Option<Type>,
     pub(crate) checkpoint_every: Option<LitStr>,
     pub(crate) on_checkpoint: Option<LitStr>,
@@ -101,6 +103,8 @@ pub(crate) struct JobRole {
     pub(crate) priority: Option<i16>,
     pub(crate) max_failures: Option<u32>,
     pub(crate) timeout_ms: Option<u64>,
+    /// The variant of `OnStop`.
+    pub(crate) on_stop: Option<&'static str>,
     pub(crate) checkpoint_every_ms: Option<u64>,
     pub(crate) keeps_failures: bool,
     pub(crate) restarts: bool,
@@ -146,6 +150,7 @@ impl Name {
         Self::Priority,
         Self::MaxFailures,
         Self::Timeout,
+        Self::OnStop,
         Self::Checkpoint,
         Self::CheckpointEvery,
         Self::OnCheckpoint,
@@ -164,6 +169,7 @@ impl Name {
             Self::Priority => "priority",
             Self::MaxFailures => "max_failures",
             Self::Timeout => "timeout",
+            Self::OnStop => "on_stop",
             Self::Checkpoint => "checkpoint",
             Self::CheckpointEvery => "checkpoint_every",
             Self::OnCheckpoint => "on_checkpoint",
@@ -179,6 +185,7 @@ impl Name {
             | Self::ReadableBy
             | Self::Queue
             | Self::Timeout
+            | Self::OnStop
             | Self::CheckpointEvery
             | Self::OnCheckpoint
             | Self::OnOldCheckpoint => Form::Text,
@@ -201,6 +208,7 @@ impl Name {
             Self::Priority => "priority = 5",
             Self::MaxFailures => "max_failures = 10",
             Self::Timeout => r#"timeout = "30s""#,
+            Self::OnStop => r#"on_stop = "finish""#,
             Self::Checkpoint => "checkpoint = ExportAt",
             Self::CheckpointEvery => r#"checkpoint_every = "5s""#,
             Self::OnCheckpoint => r#"on_checkpoint = "keep_failures""#,

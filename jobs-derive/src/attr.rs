@@ -96,6 +96,7 @@ impl Reader<'_> {
             Name::Queue => options.queue = Some(quoted(name, &ident, input)?),
             Name::Priority => options.priority = Some(number(name, &ident, input)?),
             Name::MaxFailures => options.max_failures = Some(number(name, &ident, input)?),
+            Name::OnStop => options.on_stop = Some(quoted(name, &ident, input)?),
             Name::Timeout => options.timeout = Some(quoted(name, &ident, input)?),
             Name::Checkpoint => options.checkpoint = Some(bare_type(name, &ident, input)?),
             Name::CheckpointEvery => {

@@ -217,12 +217,15 @@ fn policy(job: &JobRole, private: &TokenStream) -> Option<TokenStream> {
     let max_failures = max_failures.map(|limit| quote!(.max_failures(#limit)));
     let timeout = job.timeout_ms.map(Literal::u64_unsuffixed);
     let timeout = timeout.map(|ms| quote!(.timeout(#private::Duration::from_millis(#ms))));
+    let on_stop = job.on_stop.map(|variant| Ident::new(variant, Span::call_site()));
+    let on_stop = on_stop.map(|variant| quote!(.on_stop(#private::OnStop::#variant)));
     let every = job.checkpoint_every_ms.map(Literal::u64_unsuffixed);
     let every = every.map(|ms| quote!(.checkpoint_every(#private::Duration::from_millis(#ms))));
     let keeps_failures = job.keeps_failures.then(|| quote!(.keeps_failures()));
     let restarts =
         job.restarts.then(|| quote!(.on_old_checkpoint(#private::OldCheckpoint::Restart)));
-    let changes = [queue, priority, max_failures, timeout, every, keeps_failures, restarts];
+    let changes =
+        [queue, priority, max_failures, timeout, on_stop, every, keeps_failures, restarts];
     let changes: Vec<TokenStream> = changes.into_iter().flatten().collect();
     if changes.is_empty() {
         return None;

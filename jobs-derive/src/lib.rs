@@ -49,6 +49,7 @@ use valid::Package;
 /// | `priority` | -100 to 100, higher first | 0 |
 /// | `max_failures` | how many failures make a dead letter, at least 1 | 20: with the default ladder, about a week |
 /// | `timeout` | how long a run may take: a whole number above 0 and a unit, `"500ms"`, `"30s"`, `"5m"` or `"2h"`, at most 365 days | none: a run takes its time |
+/// | `on_stop` | what becomes of a run that a drain meets: `"give_back"`, `"finish"`, `"undo"` or `"at_most_once"`; see `OnStop` | `"give_back"` |
 /// | `checkpoint` | the type that the handler saves, a `Checkpoint` that is as visible as the job | none: it saves nothing |
 /// | `checkpoint_every` | write checkpoints at most this often: a span as of `timeout`. A run that is killed then repeats up to so much; what was not written is when the run ends | none: each is written |
 /// | `on_checkpoint` | `"reset_failures"`, or `"keep_failures"`: whether a checkpoint that moved starts the count of failures anew | `"reset_failures"`: who gets on has not failed |

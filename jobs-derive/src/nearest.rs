@@ -23,6 +23,7 @@ fn elsewhere(name: &str) -> Option<Name> {
         "past" | "from" | "upcast" | "upcast_from" => Some(Name::Previous),
         "alias" | "renamed_from" => Some(Name::Aliases),
         "attempts" | "max_attempts" | "retries" | "max_retries" => Some(Name::MaxFailures),
+        "stop" | "at_most_once" | "on_interrupt" | "on_shutdown" => Some(Name::OnStop),
         "time_limit" | "deadline" => Some(Name::Timeout),
         "throttle" | "checkpoint_interval" => Some(Name::CheckpointEvery),
         "strict" => Some(Name::OnCheckpoint),

@@ -152,6 +152,20 @@ fn one_of_two(text: &str, [first, second]: [&str; 2]) -> Result<bool, Broken> {
     Err(Broken { why, help: format!("write `\"{second}\"`; `\"{first}\"` is the default") })
 }
 
+/// Checks a way to stop and answers its variant of `OnStop`.
+pub(crate) fn on_stop(text: &str) -> Result<&'static str, Broken> {
+    match text {
+        "give_back" => Ok("GiveBack"),
+        "finish" => Ok("Finish"),
+        "undo" => Ok("Undo"),
+        "at_most_once" => Ok("AtMostOnce"),
+        _ => Err(Broken {
+            why: format!("`{text}` is no way to stop"),
+            help: "write `give_back`, `finish`, `undo` or `at_most_once`".to_owned(),
+        }),
+    }
+}
+
 /// The text that was most likely meant by a value of the wrong form: `2.1` for `"2.1.0"`.
 pub(crate) fn likely(name: Name, value: &str) -> Option<String> {
     let fits = |text: &String| match name {
@@ -160,6 +174,7 @@ pub(crate) fn likely(name: Name, value: &str) -> Option<String> {
         Name::ReadableBy => numbers(text).len() == 2,
         Name::Queue => queue(text).is_ok() && !text.contains(['"', '(']),
         Name::Timeout => timeout(text).is_ok(),
+        Name::OnStop => on_stop(text).is_ok(),
         Name::CheckpointEvery => every(text).is_ok(),
         Name::OnCheckpoint => on_checkpoint(text).is_ok(),
         Name::OnOldCheckpoint => on_old_checkpoint(text).is_ok(),

@@ -171,6 +171,12 @@ fn role(derive: Derive, options: Options, errors: &mut Errors) -> Role {
     let kind = options.kind.as_ref();
     let kind = checked(kind, |text| text::kind(text).map(|()| text.to_owned()), errors);
     let kind = kind.unwrap_or_default();
+    if let (Some(stop), Some(failures)) = (&options.on_stop, &options.max_failures)
+        && stop.value() == "at_most_once"
+    {
+        let what = "a job that runs at most once has no second try";
+        errors.add(&failures.tokens, what, "leave `max_failures` out");
+    }
     match derive {
         Derive::PastJob => Role::PastJob { kind },
         Derive::Checkpoint => Role::Checkpoint,
@@ -200,6 +206,7 @@ fn role(derive: Derive, options: Options, errors: &mut Errors) -> Role {
                 errors,
             ),
             timeout_ms: checked(options.timeout.as_ref(), text::timeout, errors),
+            on_stop: checked(options.on_stop.as_ref(), text::on_stop, errors),
         })),
     }
 }

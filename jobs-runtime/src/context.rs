@@ -3,6 +3,8 @@
 mod checkpoint;
 mod cursor;
 mod notes;
+mod past;
+mod spawn;
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -18,6 +20,7 @@ use jobs_core::{
 pub use self::checkpoint::MAX_CHECKPOINT_BYTES;
 use self::checkpoint::Pace;
 pub use self::cursor::{Batch, Cursor};
+pub use self::spawn::Spawned;
 use crate::client::Jobs;
 use crate::error::{Error, ErrorKind};
 use crate::handler::JobError;

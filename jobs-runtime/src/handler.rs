@@ -43,6 +43,23 @@ pub trait Handler<S: Clone + Send + Sync + 'static>: Job {
         cx: JobContext<S, Self::Checkpoint>,
     ) -> impl Future<Output = Result<Outcome, JobError>> + Send;
 
+    /// Undoes what an interrupted run left behind outside the store: for kinds with
+    /// `on_stop = "undo"`, after the run of a job was stopped and its future is gone, and before the
+    /// job is given back. The worker waits for it until its process ends.
+    ///
+    /// The context's checkpoint is the one that the run began with; its `stopping()` stays quiet. An
+    /// error or a panic is told in the history, and the next run hears of it by
+    /// [`was_cut_off`](JobContext::was_cut_off), as it does when there was no time to end.
+    ///
+    /// The default undoes nothing.
+    fn on_interrupt(
+        self,
+        cx: JobContext<S, Self::Checkpoint>,
+    ) -> impl Future<Output = Result<(), JobError>> + Send {
+        drop(cx);
+        std::future::ready(Ok(()))
+    }
+
     /// The waits between failures.
     fn ladder() -> Ladder {
         Ladder::default()
@@ -130,7 +147,10 @@ impl JobError {
     pub(crate) fn into_cause(self) -> Cause {
         match self.follow {
             Follow::Interrupted(interrupted) => Cause::Interrupted(interrupted),
-            Follow::Infrastructure => Cause::Infrastructure(self.text),
+            Follow::Infrastructure => Cause::Infrastructure(match self.class {
+                Some(class) => format!("{class}: {}", self.text),
+                None => self.text,
+            }),
             Follow::Retry(retry) => Cause::Failed {
                 class: self.class.unwrap_or_else(|| "error".to_owned()),
                 text: self.text,

@@ -32,7 +32,7 @@ pub use jobs_core::*;
 
 pub use self::client::{Jobs, JobsBuilder};
 pub use self::clock::SystemClock;
-pub use self::context::{Batch, Cursor, Interrupted, JobContext, MAX_CHECKPOINT_BYTES};
+pub use self::context::{Batch, Cursor, Interrupted, JobContext, MAX_CHECKPOINT_BYTES, Spawned};
 pub use self::enqueue::{Answer, Enqueue, EnqueueIn, Enqueueable};
 pub use self::error::{Error, ErrorKind};
 pub use self::handler::{Ends, Handler, HandlerFn, JobError, Outcome, ResultExt, Takes};

@@ -16,6 +16,7 @@ pub(crate) static CHECKPOINT: Seldom = Seldom::new();
 pub(crate) static CLAIM: Seldom = Seldom::new();
 pub(crate) static SETTLE: Seldom = Seldom::new();
 pub(crate) static RENEW: Seldom = Seldom::new();
+pub(crate) static DUTY: Seldom = Seldom::new();
 pub(crate) static AUDIT: Seldom = Seldom::new();
 pub(crate) static REGISTER: Seldom = Seldom::new();
 pub(crate) static PROGRESS: Seldom = Seldom::new();

@@ -11,7 +11,7 @@ use std::future::Future;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use jobs_core::{Job, Kind, Ladder, Line, Policy, QueueName, Reader};
+use jobs_core::{Job, Kind, Ladder, Line, OnStop, Policy, QueueName, Reader};
 
 use self::erased::{Erased, FunctionHandler, TraitHandler};
 pub(crate) use self::erased::{PrepareError, Prepared, StoredText};
@@ -150,7 +150,7 @@ impl<S: Clone + Send + Sync + 'static> Registry<S> {
     ///
     /// # Errors
     /// [`RegistryError`] lists every kind that two types claim, that is both handled and retired,
-    /// or that is malformed.
+    /// that is malformed, or that must undo and can't.
     pub fn build(self) -> Result<Handlers<S>, RegistryError> {
         let mut problems = Vec::new();
         let mut by_kind = HashMap::new();
@@ -223,6 +223,11 @@ fn check<S>(handled: &Handled<S>, problems: &mut Vec<String>) {
     }
     if let Err(error) = QueueName::new(handled.policy.queue) {
         problems.push(format!("{name}: {error}"));
+    }
+    if handled.policy.on_stop == OnStop::Undo && !handled.erased.can_undo() {
+        problems.push(format!(
+            "{name}: `on_stop = \"undo\"` needs `impl Handler` with `on_interrupt`; a function has none"
+        ));
     }
     if handled.lines.is_empty() || !handled.lines.is_sorted_by(|a, b| a.major < b.major) {
         problems.push(format!("{name}: its lines are not one per major, oldest first"));

@@ -3,11 +3,12 @@
 mod board;
 mod kept;
 
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use jobs_core::{Fence, Headers, JobId, Policy, QueueName, Timestamp};
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::board::Board;
@@ -128,10 +129,40 @@ pub(crate) struct RunSignals {
     reason: AtomicU8,
     wrote: AtomicU8,
     polled_since_us: AtomicU64,
+    finishes: AtomicBool,
+    spawned: Mutex<JoinSet<()>>,
     kept: Kept,
 }
 
 impl RunSignals {
+    /// From now on a drain does not ask the handler to return before it aborts it.
+    pub(crate) fn let_finish(&self) {
+        self.finishes.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether a drain waits for the handler without asking it to return.
+    pub(crate) fn finishes(&self) -> bool {
+        self.finishes.load(Ordering::SeqCst)
+    }
+
+    /// Spawns work that belongs to the run.
+    pub(crate) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+        let mut spawned = self.spawned.lock().unwrap_or_else(PoisonError::into_inner);
+        while spawned.try_join_next().is_some() {}
+        spawned.spawn(work);
+    }
+
+    /// Aborts what the run spawned, and waits until it has really ended.
+    pub(crate) async fn end_spawned(&self) {
+        let mut spawned = {
+            let mut held = self.spawned.lock().unwrap_or_else(PoisonError::into_inner);
+            std::mem::take(&mut *held)
+        };
+        if !spawned.is_empty() {
+            spawned.shutdown().await;
+        }
+    }
+
     /// Asks the handler to return. The first reason stands, except that a lost lease and a cancel
     /// outweigh a drain.
     pub(crate) fn ask(&self, reason: Reason) {

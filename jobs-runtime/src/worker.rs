@@ -6,6 +6,7 @@
 //! 3. A worker that lost its lease registers anew under another id; its old runs are settled as
 //!    given up, where nobody took them back.
 
+mod budget;
 mod claim;
 mod dispatch;
 mod drain;
@@ -19,6 +20,8 @@ mod routes;
 mod settle;
 mod shared;
 mod stranded;
+mod suspects;
+mod systemd;
 mod upkeep;
 mod wake;
 
@@ -36,10 +39,12 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use self::budget::{Budget, Stated};
 use self::drain::Stop;
 use self::lease::{Tenancy, Tenure};
 use self::ledger::Ledger;
 use self::shared::{Settings, Shared, Tally};
+use self::systemd::Notifier;
 use crate::client::Jobs;
 use crate::error::{Error, ErrorKind};
 use crate::log;
@@ -64,7 +69,7 @@ struct Wanted {
     concurrency: usize,
     lease: Duration,
     poll_interval: Duration,
-    grace_period: Duration,
+    stated: Stated,
     stranded_deadline: Option<Duration>,
 }
 
@@ -99,7 +104,7 @@ impl<S: Clone + Send + Sync + 'static> Worker<S> {
             concurrency: 10,
             lease: Lease::default().length(),
             poll_interval: Duration::from_secs(1),
-            grace_period: Duration::from_secs(30),
+            stated: Stated::default(),
             stranded_deadline: None,
         };
         Self { jobs: jobs.clone(), handlers, state, wanted }
@@ -143,11 +148,23 @@ impl<S: Clone + Send + Sync + 'static> Worker<S> {
         self
     }
 
-    /// How long the supervisor waits between its SIGTERM and its SIGKILL, 1 s to 24 h. The drain
-    /// ends before. Default: 30 s.
+    /// How long the supervisor waits between its request to stop and its SIGKILL, 1 s to 24 h. The
+    /// drain ends before.
+    ///
+    /// Default: what the variable `JOBS_GRACE_PERIOD` says (`30`, `45s`, `2min`), else what systemd
+    /// answers where it runs the process, else 30 s.
     #[must_use]
     pub fn grace_period(mut self, grace: Duration) -> Self {
-        self.wanted.grace_period = grace;
+        self.wanted.stated.grace = Some(grace);
+        self
+    }
+
+    /// How much of the grace period has passed when the signal comes, as with a `preStop` hook that
+    /// sleeps: it leaves the drain at least 1 s. Default: what the variable `JOBS_PRE_STOP_DELAY`
+    /// says, else nothing.
+    #[must_use]
+    pub fn pre_stop_delay(mut self, delay: Duration) -> Self {
+        self.wanted.stated.pre_stop = Some(delay);
         self
     }
 
@@ -168,12 +185,16 @@ impl<S: Clone + Send + Sync + 'static> Worker<S> {
     /// it still runs a moment before, because a handler or anything else blocks, it is ended with
     /// the status [`EXIT_UNFINISHED`].
     ///
+    /// Under systemd it says when it is ready, what phase its drain is in, and, where the unit has a
+    /// watchdog, that it lives.
+    ///
     /// # Errors
     /// [`Configuration`](ErrorKind::Configuration) for a setting outside its range;
     /// [`Store`](ErrorKind::Store) when the worker can't register. Once it runs, troubles are
     /// logged and retried.
     pub async fn run_until_terminated(self) -> Result<DrainReport, Error> {
-        let wired = self.wire()?;
+        let budget = Budget::ask(self.wanted.stated).await?;
+        let wired = self.wire(budget, Notifier::of_process())?;
         let stop = wired.heartbeat.within(Signals::take)?;
         wired.run(Stop::Signals(stop)).await
     }
@@ -196,17 +217,20 @@ impl<S: Clone + Send + Sync + 'static> Worker<S> {
             let _ = stops.send(());
             std::future::pending::<()>().await;
         };
+        let budget = Budget::ask(self.wanted.stated).await?;
+        let wired = self.wire(budget, Notifier::default())?;
         tokio::select! {
-            report = self.wire()?.run(Stop::Asked(stopped)) => report,
+            report = wired.run(Stop::Asked(stopped)) => report,
             () = tell => unreachable!("the teller never ends before the worker"),
         }
     }
 
     /// Checks the settings and puts the parts together; nothing runs yet.
-    fn wire(self) -> Result<Wired<S>, Error> {
-        let settings = self.wanted.checked(&self.handlers)?;
+    fn wire(self, budget: Budget, notifier: Notifier) -> Result<Wired<S>, Error> {
+        let settings = self.wanted.checked(&self.handlers, budget)?;
+        budget.tell(&self.handlers);
         let (ended, ends) = mpsc::unbounded_channel();
-        let split = Split::of(settings.grace_period);
+        let split = Split::of(settings.drain);
         let answers_within = split.interrupting.saturating_sub(split.quiet);
         let shared = Arc::new(Shared {
             ledger: Ledger::new(settings.concurrency),
@@ -218,6 +242,7 @@ impl<S: Clone + Send + Sync + 'static> Worker<S> {
             intake_closed: CancellationToken::new(),
             intake_ended: CancellationToken::new(),
             broken: CancellationToken::new(),
+            outdated: CancellationToken::new(),
             drained: CancellationToken::new(),
             over: CancellationToken::new(),
             ready: tokio::sync::Notify::new(),
@@ -225,6 +250,7 @@ impl<S: Clone + Send + Sync + 'static> Worker<S> {
             ended,
             board: Arc::new(Board::new(answers_within)),
             tally: Tally::default(),
+            notifier,
         });
         Ok(Wired { shared, ends, heartbeat: heartbeat::Thread::new()? })
     }
@@ -242,6 +268,7 @@ impl<S: Clone + Send + Sync + 'static> Wired<S> {
         let Self { shared, ends, heartbeat } = self;
         let _ends_with_us = OverOnDrop(shared.over.clone());
         register(&shared).await?;
+        shared.notifier.ready();
         let (reports, report) = oneshot::channel();
         let heartbeat = heartbeat.start(shared.clone(), stop, reports)?;
         let mut loops = JoinSet::new();
@@ -320,7 +347,6 @@ async fn register<S>(shared: &Shared<S>) -> Result<(), StoreError> {
         build = %worker.build,
         lease = ?worker.lease.length(),
         concurrency = shared.settings.concurrency,
-        grace_period = ?shared.settings.grace_period,
         "registered"
     );
     Ok(())
@@ -359,12 +385,11 @@ async fn tenure_loop<S>(shared: Arc<Shared<S>>) {
 const MAX_CONCURRENCY: usize = 100_000;
 const POLL_INTERVALS: RangeInclusive<Duration> =
     Duration::from_millis(10)..=Duration::from_hours(1);
-const GRACE_PERIODS: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_hours(24);
 const STRANDED_DEADLINES: RangeInclusive<Duration> =
     Duration::from_mins(1)..=Duration::from_hours(24 * 365);
 
 impl Wanted {
-    fn checked<S>(self, handlers: &Handlers<S>) -> Result<Settings, Error> {
+    fn checked<S>(self, handlers: &Handlers<S>, budget: Budget) -> Result<Settings, Error> {
         let refuse = |what: String| Err(Error::new(ErrorKind::Configuration, what));
         if !(1..=MAX_CONCURRENCY).contains(&self.concurrency) {
             let given = self.concurrency;
@@ -375,10 +400,6 @@ impl Wanted {
         if !POLL_INTERVALS.contains(&self.poll_interval) {
             let given = self.poll_interval;
             return refuse(format!("a poll interval of {given:?} is not one of 10 ms to 1 h"));
-        }
-        if !GRACE_PERIODS.contains(&self.grace_period) {
-            let given = self.grace_period;
-            return refuse(format!("a grace period of {given:?} is not one of 1 s to 24 h"));
         }
         if let Some(given) = self.stranded_deadline.filter(|it| !STRANDED_DEADLINES.contains(it)) {
             return refuse(format!(
@@ -406,7 +427,7 @@ impl Wanted {
             concurrency: self.concurrency,
             lease,
             poll_interval: self.poll_interval,
-            grace_period: self.grace_period,
+            drain: budget.drain(),
             stranded_deadline: self.stranded_deadline,
         })
     }

@@ -44,9 +44,46 @@ pub enum Staying {
     Blocking,
 }
 
+/// A job that kills its process.
+#[derive(Debug, Serialize, Deserialize, Job)]
+#[job(kind = "test.die", version = "1.0.0")]
+pub struct Die {}
+
+/// Work that may fail once and no more.
+#[derive(Debug, Serialize, Deserialize, Job)]
+#[job(kind = "test.frail", version = "1.0.0", max_failures = 1)]
+pub struct Frail {
+    /// How long it works.
+    pub millis: u64,
+}
+
+/// Work that must never start twice.
+#[derive(Debug, Serialize, Deserialize, Job)]
+#[job(kind = "test.once", version = "1.0.0", on_stop = "at_most_once")]
+pub struct Once {
+    /// How long it works.
+    pub millis: u64,
+}
+
+/// A job whose first run goes on after it lost its lease, and writes.
+#[derive(Debug, Serialize, Deserialize, Job)]
+#[job(kind = "test.late", version = "1.0.0", checkpoint = LateAt)]
+pub struct Late {
+    /// Whether it writes its success, else a checkpoint.
+    pub finishes: bool,
+}
+
+/// How far a late job has come.
+#[derive(Debug, Serialize, Deserialize, Checkpoint)]
+#[checkpoint(version = "1.0.0")]
+pub struct LateAt {
+    /// The claim that wrote it.
+    pub claim: i64,
+}
+
 /// A job that holds its thread for a while, without yielding.
 #[derive(Debug, Serialize, Deserialize, Job)]
-#[job(kind = "test.spin", version = "1.0.0")]
+#[job(kind = "test.spin", version = "1.0.0", timeout = "90s")]
 pub struct Spin {
     /// For how long.
     pub millis: u64,

@@ -57,6 +57,7 @@ fn dispatch_and_handlers_know_no_store() {
             "jobs-runtime/src/registry.rs",
             "jobs-runtime/src/registry",
             "jobs-runtime/src/worker/dispatch.rs",
+            "jobs-runtime/src/worker/dispatch",
             "jobs-runtime/src/run.rs",
         ],
         &["sqlx", "SqliteStore", "PostgresStore", "MemoryStore", "crate::store"],

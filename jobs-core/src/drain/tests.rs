@@ -1,3 +1,5 @@
+use std::fmt::Write as _;
+
 use super::*;
 use crate::random::{Random, SeededRandom, below};
 
@@ -64,9 +66,38 @@ fn a_second_signal_moves_on_one_phase() {
     }
 }
 
+/// What every event leads to in every phase, in every state of the hand.
+#[test]
+fn the_whole_table_is_as_reviewed() {
+    let mut table = String::new();
+    let early = [
+        ("stop", Event::Stop),
+        ("intake closed", Event::IntakeClosed),
+        ("held 0", Event::Held(0)),
+        ("held 2", Event::Held(2)),
+        ("tick", Event::Tick),
+    ];
+    for phase in Phase::ALL {
+        for (held, is_intake_closed) in [(2, false), (2, true), (0, false), (0, true)] {
+            let intake = if is_intake_closed { "closed" } else { "open" };
+            let (name, split) = (phase.as_str(), Split::of(GRACE));
+            writeln!(table, "{name}, {held} held, intake {intake}").unwrap();
+            let begun = Drain { phase, split, stopped_at: at(0.0), held, is_intake_closed };
+            let late = ("tick at its end", Event::Tick);
+            for (what, event) in early.into_iter().chain([late]) {
+                let mut drain = begun.clone();
+                let now = if what == late.0 { begun.phase_ends_at() } else { at(0.0) };
+                let actions = drain.step(now, event);
+                writeln!(table, "  {what:<16} {:<13} {actions:?}", drain.phase().as_str()).unwrap();
+            }
+        }
+    }
+    insta::assert_snapshot!(table);
+}
+
 #[test]
 fn random_events_never_move_it_back_nor_past_its_bounds() {
-    for seed in 0..2_000 {
+    for seed in 0..10_000 {
         let random = SeededRandom::new(seed);
         let mut drain = Drain::new(Split::of(GRACE));
         let (mut now, mut stopped_at) = (Duration::ZERO, None);

@@ -14,6 +14,23 @@ fn a_route_is_derived_from_the_oldest_reader() {
 }
 
 #[test]
+fn a_suspect_has_a_route_of_its_own_that_is_judged_alike() {
+    let route = Route::derive("a.b", "3.2.0", None);
+    for crashes in 0..SUSPECT_CRASHES {
+        assert_eq!(route.clone().after_crashes(crashes), route);
+    }
+    let suspect = route.clone().after_crashes(SUSPECT_CRASHES);
+    assert!(suspect.is_suspect() && !route.is_suspect());
+    assert_eq!(suspect.parts(), route.parts());
+    assert_eq!(suspect.judge(|_| Reader::Reads(LINES)), RouteVerdict::Reads);
+    for text in ["..suspect", "1..suspect", "1.0..suspect", "@..suspect", "1@..suspect"] {
+        for kind in ["", "a", "a@1.0"] {
+            assert!(!Route::derive(kind, text, None).is_suspect(), "{kind:?} {text:?}");
+        }
+    }
+}
+
+#[test]
 fn a_malformed_route_is_taken_by_anyone() {
     for text in ["", "a", "a@", "a@1", "a@x.y", "a@0.1", "a@01.2"] {
         let verdict = Route::from_store(text).judge(|_| Reader::Unknown);

@@ -1,6 +1,6 @@
 use super::*;
 use crate::id::{ClaimNumber, Fence, JobId};
-use crate::outcome::{Ending, Failure, Interruption, MAX_CLASS_BYTES, Retry};
+use crate::outcome::{Company, Ending, Failure, Interruption, MAX_CLASS_BYTES, Retry};
 use crate::random::{Random, SeededRandom, below};
 use crate::record::{Budget, COUNTER_MAX, Counters, RefusedBy};
 use crate::retry::Ladder;
@@ -65,7 +65,7 @@ fn endings(wait: Duration) -> [Ending; 13] {
         Ending::Interrupted(Interruption::Stopped(text.clone())),
         Ending::Interrupted(Interruption::Infrastructure(text.clone())),
         Ending::Unstarted,
-        Ending::Crashed,
+        Ending::Crashed(Company::Others),
     ]
 }
 

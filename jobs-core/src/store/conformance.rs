@@ -164,6 +164,7 @@ checks! { $
         each_ready_route_is_listed_once
         only_ready_jobs_have_routes
         a_paused_queue_has_no_routes
+        a_suspect_has_a_route_of_its_own
         many_routes_are_all_listed_and_claimed
         routes_are_derived_alike_from_any_text;
     fences:
@@ -249,11 +250,13 @@ checks! { $
         a_run_held_by_nobody_is_taken_back_at_once
         a_held_run_that_lost_its_holder_is_taken_back
         crashes_in_a_row_back_off_and_end_dead
+        only_a_crash_alone_is_deadly
         a_sweep_judges_by_the_counters_and_the_budget_on_the_row
         a_cancelled_run_is_not_brought_back_by_a_sweep
         a_sweep_is_signed_by_its_author
         draws_spread_the_waits_of_a_sweep
         closing_gives_back_as_interruptions
+        what_a_leaving_worker_does_not_know_of_goes_back_as_unstarted
         closing_again_gives_nothing_back
         closing_a_worker_taken_back_gives_nothing_back
         closing_an_unknown_worker_gives_nothing_back

@@ -6,6 +6,7 @@ use super::Drained;
 use crate::id::Fence;
 use crate::lease::Lease;
 use crate::name::{BuildId, WorkerName};
+use crate::outcome::{Ending, Interruption};
 
 /// A worker that asks for a lease.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,8 +69,36 @@ pub struct Leaving {
     pub abandoned: Vec<Fence>,
     /// How long until the process is gone, and those handlers with it.
     pub gone_in: Duration,
+    /// The runs that the worker knows of; what else the store says it holds was never started.
+    /// `None`: any of them may have been.
+    pub known: Option<Vec<Fence>>,
     /// Its report, but for what the close itself gives back.
     pub drained: Drained,
+}
+
+impl Leaving {
+    /// How a run ended that the close gives back.
+    pub fn ending(&self, run: Fence) -> Ending {
+        match &self.known {
+            Some(known) if !known.contains(&run) => Ending::Unstarted,
+            Some(_) | None => Ending::Interrupted(Interruption::GivenUp),
+        }
+    }
+
+    /// The report, with what the close gave back.
+    #[must_use]
+    pub fn report(&self, gave_back: &[Fence]) -> Drained {
+        let count = |ending: &Ending| {
+            let alike = gave_back.iter().filter(|run| self.ending(**run) == *ending);
+            u64::try_from(alike.count()).unwrap_or(u64::MAX)
+        };
+        let given_up = count(&Ending::Interrupted(Interruption::GivenUp));
+        Drained {
+            interrupted: self.drained.interrupted.saturating_add(given_up),
+            released: self.drained.released.saturating_add(count(&Ending::Unstarted)),
+            ..self.drained
+        }
+    }
 }
 
 /// The answer to a renewal.

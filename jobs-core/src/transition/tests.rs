@@ -97,15 +97,17 @@ fn a_claim_that_never_started_counts_nothing() {
 }
 
 #[test]
-fn a_crash_is_an_interruption_and_five_in_a_row_are_a_dead_letter() {
+fn a_crash_is_an_interruption_and_the_fifth_in_a_row_is_deadly_if_it_was_alone() {
     let mut counters = NONE;
     for crash in 1..MAX_CRASHES {
-        let settlement = settle(counters, &Ending::Crashed);
+        let settlement = settle(counters, &Ending::Crashed(Company::Alone));
         assert!(settlement.state.is_waiting(), "crash {crash}");
         counters = settlement.counters;
         assert_eq!((counters.crashes, counters.interruptions), (crash, crash));
     }
-    let last = settle(counters, &Ending::Crashed);
+    let beside = settle(counters, &Ending::Crashed(Company::Others));
+    assert_eq!((beside.state, beside.counters.crashes), (State::Scheduled, MAX_CRASHES));
+    let last = settle(beside.counters, &Ending::Crashed(Company::Alone));
     assert_eq!((last.state, last.counters.failures), (State::Dead, 0));
     assert_eq!(last.error.unwrap().class, "crash_loop");
 }
@@ -164,7 +166,7 @@ fn counters_saturate() {
     for ending in [
         failure(Retry::Ladder),
         Ending::Snoozed(Duration::ZERO),
-        Ending::Crashed,
+        Ending::Crashed(Company::Others),
         Ending::Interrupted(Interruption::GivenUp),
         Ending::Refused { refusal: Refusal::Older, build: String::new(), text: String::new() },
     ] {
@@ -182,7 +184,7 @@ fn every_transition_is_a_legal_edge() {
         Ending::Done,
         failure(Retry::Never),
         Ending::Snoozed(Duration::from_secs(1)),
-        Ending::Crashed,
+        Ending::Crashed(Company::Others),
         Ending::Unstarted,
         Ending::Retired,
     ];

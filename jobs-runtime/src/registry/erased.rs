@@ -36,6 +36,16 @@ pub(crate) trait Erased<S>: Send + Sync {
         payload: StoredText<'_>,
         checkpoint: Option<StoredText<'_>>,
     ) -> Result<Prepared<S>, PrepareError>;
+
+    /// As [`prepare`](Self::prepare), for the undo of an interrupted run.
+    fn prepare_undo(
+        &self,
+        payload: StoredText<'_>,
+        checkpoint: Option<StoredText<'_>>,
+    ) -> Result<Prepared<S>, PrepareError>;
+
+    /// Whether it can undo anything: a function can't.
+    fn can_undo(&self) -> bool;
 }
 
 /// A job with a [`Handler`].
@@ -90,6 +100,22 @@ where
         let (job, resume) = decode::<J>(payload, checkpoint)?;
         Ok(Box::new(move |state, parts| Box::pin(job.run(JobContext::new(state, parts, resume)))))
     }
+
+    fn prepare_undo(
+        &self,
+        payload: StoredText<'_>,
+        checkpoint: Option<StoredText<'_>>,
+    ) -> Result<Prepared<S>, PrepareError> {
+        let (job, resume) = decode::<J>(payload, checkpoint)?;
+        Ok(Box::new(move |state, parts| {
+            let cx = JobContext::new(state, parts, resume);
+            Box::pin(async move { job.on_interrupt(cx).await.map(Outcome::from) })
+        }))
+    }
+
+    fn can_undo(&self) -> bool {
+        true
+    }
 }
 
 impl<S, J, C, R, F> Erased<S> for FunctionHandler<J, C, R, F>
@@ -111,5 +137,17 @@ where
             let cx = JobContext::new(state, parts, resume);
             Box::pin(async move { function.call(job, F::context(cx)).end().await })
         }))
+    }
+
+    fn prepare_undo(
+        &self,
+        _payload: StoredText<'_>,
+        _checkpoint: Option<StoredText<'_>>,
+    ) -> Result<Prepared<S>, PrepareError> {
+        unreachable!("a registry with a function for a kind that must undo is not built")
+    }
+
+    fn can_undo(&self) -> bool {
+        false
     }
 }

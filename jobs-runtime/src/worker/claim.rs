@@ -4,6 +4,7 @@
 //! 2. A claim that was answered after the stop, or under an earlier worker id, is given back unrun
 //!    or not run at all.
 //! 3. A claim is never cancelled: once sent, its answer is waited for.
+//! 4. What a claim may take of suspects, [`suspects`](super::suspects) says.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,6 +18,7 @@ use super::lease::Tenure;
 use super::routes::Routes;
 use super::settle::Ended;
 use super::shared::Shared;
+use super::suspects::{Plan, Suspects};
 use crate::log;
 use crate::run::Reason;
 
@@ -25,9 +27,20 @@ pub(super) async fn claim_loop<S>(shared: Arc<Shared<S>>, runs: TaskTracker)
 where
     S: Clone + Send + Sync + 'static,
 {
-    // Dropped when this returns, and also when it panics or is dropped half-way.
-    let _ended = shared.intake_ended.clone().drop_guard();
-    let mut intake = Intake { routes: Routes::default(), is_listed: false };
+    let suspects = Suspects::new(shared.tenancy.lease());
+    let mut intake = Intake { routes: Routes::default(), is_listed: false, suspects };
+    {
+        // Dropped when the claiming ends, and also when it panics or is dropped half-way.
+        let _ended = shared.intake_ended.clone().drop_guard();
+        claim_until_closed(&shared, &runs, &mut intake).await;
+    }
+    intake.suspects.give_back(&shared).await;
+}
+
+async fn claim_until_closed<S>(shared: &Arc<Shared<S>>, runs: &TaskTracker, intake: &mut Intake)
+where
+    S: Clone + Send + Sync + 'static,
+{
     let mut tenure = shared.tenancy.watch();
     loop {
         let worker = tokio::select! {
@@ -38,18 +51,15 @@ where
                 Ok(Tenure::Lost | Tenure::Closed) | Err(_) => return,
             },
         };
-        let free = gathered(&shared).await;
-        if free == 0 {
-            tokio::select! {
-                biased;
-                () = shared.intake_closed.cancelled() => return,
-                () = shared.ledger.changed() => continue,
-            }
+        let free = gathered(shared).await;
+        if free == 0 && !has_waited(shared, shared.tenancy.lease().heartbeat()).await {
+            continue;
         }
         let limit = u32::try_from(free).unwrap_or(u32::MAX);
-        match intake.turn(&shared, worker, limit).await {
-            Ok(Turn::Took(jobs)) => start(&shared, &runs, worker, jobs),
-            Ok(Turn::Nothing) => intake.wait(&shared).await,
+        match intake.turn(shared, worker, limit).await {
+            Ok(Turn::Took(jobs)) => start(shared, runs, worker, jobs),
+            Ok(Turn::Nothing) => intake.wait(shared).await,
+            Ok(Turn::Clear) => drop(has_waited(shared, shared.settings.poll_interval).await),
             Err(error) => {
                 log::CLAIM.write(shared.elapsed(), || {
                     tracing::warn!(error = jobs_core::chain(&error), "can't claim; trying again");
@@ -77,19 +87,34 @@ async fn gathered<S>(shared: &Shared<S>) -> usize {
     free
 }
 
+/// Waits until a run ends, or the intake is closed, but not for longer than this; answers whether it
+/// was as long.
+async fn has_waited<S>(shared: &Shared<S>, longest: Duration) -> bool {
+    tokio::select! {
+        biased;
+        () = shared.intake_closed.cancelled() => false,
+        () = shared.ledger.changed() => false,
+        () = tokio::time::sleep(longest) => true,
+    }
+}
+
 struct Intake {
     routes: Routes,
     /// Whether the routes were listed since the last wake-up or short claim.
     is_listed: bool,
+    suspects: Suspects,
 }
 
 enum Turn {
     Took(Vec<ClaimedJob>),
     Nothing,
+    /// Nothing may be claimed until runs have ended.
+    Clear,
 }
 
 impl Intake {
-    /// One claim, and a listing of the routes before it where that is due.
+    /// One claim, and a listing of the routes before it where that is due. Without a free slot only
+    /// the listing: a worker that is always full must hear of suspects too.
     async fn turn<S>(
         &mut self,
         shared: &Shared<S>,
@@ -107,9 +132,17 @@ impl Intake {
             let listed = shared.store().routes(&shared.settings.queues).await?;
             self.routes
                 .refresh(listed, now, |route| route.judge(|kind| shared.handlers.reader(kind)));
+            self.suspects.listed(now, self.routes.has_suspects());
             self.is_listed = true;
         }
-        let heads = self.routes.heads(now, limit);
+        let are_others_ready =
+            self.routes.has_suspects() && !self.routes.heads(now, 1, Plan::Apart).is_empty();
+        let plan = self.suspects.decide(shared, worker, are_others_ready).await;
+        let limit = if plan == Plan::Alone { limit.min(1) } else { limit };
+        if plan == Plan::Clear || limit == 0 {
+            return Ok(Turn::Clear);
+        }
+        let heads = self.routes.heads(now, limit, plan);
         if heads.is_empty() {
             return Ok(Turn::Nothing);
         }
@@ -135,6 +168,9 @@ impl Intake {
         if jobs.is_empty() {
             shared.ledger.claim_answered();
             return Ok(Turn::Nothing);
+        }
+        if plan == Plan::Alone {
+            self.suspects.started();
         }
         Ok(Turn::Took(jobs))
     }

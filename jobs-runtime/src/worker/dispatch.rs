@@ -4,6 +4,8 @@
 //! 2. Every end becomes an [`Ending`]: no panic leaves here, and no handler is forgotten.
 //! 3. A slot is freed when the handler's future is gone, dropped included.
 
+mod undo;
+
 use std::any::Any;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -15,8 +17,8 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use jobs_core::{
-    ClaimedJob, Clock, DecodeError, Ending, Failure, Fence, Interruption, OldCheckpoint, Reader,
-    Refusal, Retry, Stamp, Verdict, chain, judge,
+    ClaimedJob, Clock, DecodeError, Ending, Failure, Fence, Interruption, OldCheckpoint, OnStop,
+    Reader, Refusal, Retry, Stamp, Verdict, chain, judge,
 };
 use tracing::Instrument;
 
@@ -167,11 +169,14 @@ async fn run<S>(
 where
     S: Clone + Send + Sync + 'static,
 {
-    let prepared = match prepare(job, judged) {
+    let prepared = match prepare(job, judged, Wanted::Run) {
         Ok(prepared) => prepared,
         Err(error) => return unreadable(shared, job, judged, error),
     };
     let timeout = judged.handled.policy.timeout;
+    if matches!(judged.handled.policy.on_stop, OnStop::Finish | OnStop::AtMostOnce) {
+        entry.signals.let_finish();
+    }
     let info = Arc::new(info(job, judged.handled, timeout));
     let parts = Parts {
         jobs: shared.jobs.clone(),
@@ -188,17 +193,42 @@ where
         signals: &entry.signals,
     };
     let ended = ended_how(handler, timeout, entry).await;
-    let _in_span = span.enter();
-    ending(ended, entry, timeout)
+    entry.signals.end_spawned().await;
+    let ending = span.in_scope(|| ending(ended, entry, timeout));
+    match judged.handled.policy.on_stop {
+        OnStop::Undo => undo::undone(shared, job, judged, entry, ending).instrument(span).await,
+        _ => ending,
+    }
 }
 
-fn prepare<S>(job: &ClaimedJob, judged: &Judged<'_, S>) -> Result<Prepared<S>, Unreadable> {
+async fn limit(timeout: Option<Duration>) {
+    match timeout {
+        Some(timeout) => tokio::time::sleep(timeout).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// What a stored job is decoded for.
+#[derive(Debug, Clone, Copy)]
+enum Wanted {
+    Run,
+    Undo,
+}
+
+fn prepare<S>(
+    job: &ClaimedJob,
+    judged: &Judged<'_, S>,
+    wanted: Wanted,
+) -> Result<Prepared<S>, Unreadable> {
     let payload = StoredText { major: judged.payload.major, text: &job.payload };
     let checkpoint = job.checkpoint.as_ref().zip(judged.checkpoint);
     let checkpoint = checkpoint
         .map(|(saved, reading)| StoredText { major: reading.major, text: saved.text.as_str() });
-    let decoded =
-        catch_unwind(AssertUnwindSafe(|| judged.handled.erased.prepare(payload, checkpoint)));
+    let erased = &judged.handled.erased;
+    let decoded = catch_unwind(AssertUnwindSafe(|| match wanted {
+        Wanted::Run => erased.prepare(payload, checkpoint),
+        Wanted::Undo => erased.prepare_undo(payload, checkpoint),
+    }));
     let unreadable = |of, class, text| Unreadable { of, class, text };
     match decoded {
         Ok(Ok(prepared)) => Ok(prepared),
@@ -339,12 +369,6 @@ where
     F: Future<Output = HandlerResult> + Send,
 {
     let mut handler = Box::pin(AssertUnwindSafe(handler).catch_unwind());
-    let limit = async {
-        match timeout {
-            Some(timeout) => tokio::time::sleep(timeout).await,
-            None => std::future::pending().await,
-        }
-    };
     let ended = tokio::select! {
         biased;
         result = &mut handler => match result {
@@ -352,7 +376,7 @@ where
             Err(panic) => EndedHow::Panicked(panic_text(panic)),
         },
         () = async { entry.signals.aborted().cancelled().await } => EndedHow::Aborted,
-        () = limit => EndedHow::TimedOut(entry.signals.reason()),
+        () = limit(timeout) => EndedHow::TimedOut(entry.signals.reason()),
     };
     if let EndedHow::TimedOut(_) = ended {
         entry.signals.ask(Reason::Timeout);

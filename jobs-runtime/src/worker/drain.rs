@@ -3,7 +3,7 @@
 //! It runs on the heartbeat's thread, so that handlers which block every other thread can't hold it
 //! up: the worker leaves in time, and says in the store which runs it had to abandon.
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use jobs_core::drain::{Action, Drain, Event, Split};
@@ -42,7 +42,7 @@ impl Stop {
 
 /// Waits for the stop and drives the drain to its end.
 pub(super) async fn drain<S>(shared: &Shared<S>, mut stop: Stop) -> DrainReport {
-    let split = Split::of(shared.settings.grace_period);
+    let split = Split::of(shared.settings.drain);
     let mut drain = Drain::new(split);
     let mut stopped: Option<Stopped> = None;
     let mut wake_at = Duration::MAX;
@@ -53,6 +53,7 @@ pub(super) async fn drain<S>(shared: &Shared<S>, mut stop: Stop) -> DrainReport 
             biased;
             () = stop.next() => Event::Stop,
             () = shared.broken.cancelled(), if stopped.is_none() => Event::Stop,
+            () = shared.outdated.cancelled(), if stopped.is_none() => Event::Stop,
             () = shared.intake_ended.cancelled(), if is_intake_open => {
                 is_intake_open = false;
                 Event::IntakeClosed
@@ -109,7 +110,9 @@ impl Stopped {
 }
 
 fn enter<S>(shared: &Shared<S>, phase: Phase) {
-    tracing::info!(phase = phase.as_str(), held = shared.ledger.held(), "drain");
+    let held = shared.ledger.held();
+    tracing::info!(phase = phase.as_str(), held, "drain");
+    shared.notifier.entered(phase, held);
     shared.tenancy.enter(phase);
 }
 
@@ -120,13 +123,14 @@ async fn close<S>(shared: &Shared<S>, stopped: Stopped, exit: Duration) -> usize
     loop {
         let abandoned = shared.ledger.running_fences();
         let count = abandoned.len();
-        let Some(worker) = shared.worker() else {
+        let Some(worker) = shared.tenancy.to_close() else {
             shared.tenancy.closed();
             return count;
         };
         let left = ends_at.saturating_sub(shared.elapsed());
         let drained = stopped.since(shared, count);
-        let leaving = Leaving { abandoned, gone_in: left, drained };
+        let known = Some(shared.ledger.fences());
+        let leaving = Leaving { abandoned, gone_in: left, known, drained };
         let limit = left.max(Duration::from_millis(100));
         let error = match timeout(limit, leave(shared, worker, &leaving)).await {
             Ok(Ok(())) => {
@@ -151,8 +155,12 @@ async fn leave<S>(
 ) -> Result<(), StoreError> {
     let mut heartbeat = shared.store().heartbeat().await?;
     let gave_back = heartbeat.close(worker, &shared.author(), leaving).await?;
-    let count = u64::try_from(gave_back.len()).unwrap_or(u64::MAX);
-    shared.tally.interrupted.fetch_add(count, Ordering::Relaxed);
+    let known = leaving.known.iter().flatten().filter(|run| gave_back.contains(&run.job)).count();
+    let add = |counter: &AtomicU64, runs: usize| {
+        counter.fetch_add(u64::try_from(runs).unwrap_or(u64::MAX), Ordering::Relaxed);
+    };
+    add(&shared.tally.interrupted, known);
+    add(&shared.tally.released, gave_back.len() - known);
     for run in &leaving.abandoned {
         tracing::warn!(job = run.job.0, "abandoned a run whose handler does not end");
     }

@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use jobs_core::store::{Heartbeat, Renewed};
-use jobs_core::{JobId, StoreError, WorkerId};
+use jobs_core::{JobId, StoreError, StoreErrorKind, WorkerId};
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
@@ -125,7 +125,18 @@ async fn beat<S>(
     let sent_at = shared.elapsed();
     // Less than the bound, so that the store's own answer comes first on a busy machine too.
     let renewed = heartbeat.renew(worker, shared.tenancy.phase(), limit * 3 / 4);
-    match bounded(limit * 5 / 4, renewed).await? {
+    let renewed = match bounded(limit * 5 / 4, renewed).await {
+        Err(error) if error.kind() == StoreErrorKind::Schema => {
+            if !shared.outdated.is_cancelled() {
+                let error = jobs_core::chain(&error);
+                tracing::error!(error, "the schema needs a newer build: draining");
+                shared.outdated.cancel();
+            }
+            Renewed::Renewed
+        }
+        renewed => renewed?,
+    };
+    match renewed {
         Renewed::Renewed => shared.tenancy.renewed(worker, sent_at),
         Renewed::Undecided => {
             shared.tenancy.renewed(worker, sent_at);
@@ -176,9 +187,11 @@ async fn bounded<T>(
 /// Looks, without asking the store, how near the lease's end is and whether a handler blocks.
 async fn watch_loop<S>(shared: &Shared<S>) {
     let every = (shared.tenancy.lease().length() / 30).min(Duration::from_secs(1));
+    let every = every.min(shared.notifier.interval());
     let mut named: Vec<JobId> = Vec::new();
     while timeout(every, shared.over.cancelled()).await.is_err() {
         let now = shared.elapsed();
+        shared.notifier.lives(now);
         if let Some(worker) = shared.worker() {
             match shared.tenancy.margin(now) {
                 Margin::Safe => {}

@@ -37,6 +37,8 @@ struct State {
     renewed_at: Duration,
     sweep_from: Duration,
     phase: Phase,
+    /// The latest worker id that this process had.
+    latest: Option<WorkerId>,
 }
 
 /// The lease, shared by the heartbeat and the loops.
@@ -49,8 +51,12 @@ pub(crate) struct Tenancy {
 
 impl Tenancy {
     pub(crate) fn new(lease: Lease) -> Self {
-        let state =
-            State { renewed_at: Duration::ZERO, sweep_from: Duration::ZERO, phase: Phase::Working };
+        let state = State {
+            renewed_at: Duration::ZERO,
+            sweep_from: Duration::ZERO,
+            phase: Phase::Working,
+            latest: None,
+        };
         Self { lease, tenure: watch::Sender::new(Tenure::Lost), state: Mutex::new(state) }
     }
 
@@ -73,7 +79,11 @@ impl Tenancy {
     /// A registration that was sent at `sent_at` was accepted. One that comes after the close is left
     /// to end by itself.
     pub(crate) fn registered(&self, worker: WorkerId, sent_at: Duration) {
-        self.state().renewed_at = sent_at;
+        {
+            let mut state = self.state();
+            state.renewed_at = sent_at;
+            state.latest = Some(worker);
+        }
         self.tenure.send_if_modified(|tenure| {
             let is_wanted = *tenure != Tenure::Closed;
             if is_wanted {
@@ -101,6 +111,16 @@ impl Tenancy {
             }
             is_ours
         });
+    }
+
+    /// The worker to be closed: also one whose lease this process takes for lost, since the store may
+    /// still hold it open, and a close says that its runs did not crash.
+    pub(crate) fn to_close(&self) -> Option<WorkerId> {
+        match self.tenure() {
+            Tenure::Held(worker) => Some(worker),
+            Tenure::Lost => self.state().latest,
+            Tenure::Closed => None,
+        }
     }
 
     pub(crate) fn closed(&self) {

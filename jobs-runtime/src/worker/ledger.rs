@@ -124,6 +124,11 @@ impl Ledger {
         self.book().running
     }
 
+    /// The runs that are held.
+    pub(crate) fn fences(&self) -> Vec<Fence> {
+        self.book().entries.keys().copied().collect()
+    }
+
     /// The runs whose handlers have not ended.
     pub(crate) fn running_fences(&self) -> Vec<Fence> {
         let book = self.book();
@@ -170,10 +175,12 @@ impl Ledger {
         self.changed.notify_one();
     }
 
-    /// Asks every running handler to return.
+    /// Asks every running handler to return; one that a drain lets finish, only for another reason.
     pub(crate) fn ask_all(&self, reason: Reason) {
         for entry in self.book().entries.values() {
-            entry.signals.ask(reason);
+            if reason != Reason::Drain || !entry.signals.finishes() {
+                entry.signals.ask(reason);
+            }
         }
     }
 

@@ -5,12 +5,16 @@
 //!    short, on a wake-up, and a few times a second.
 //! 2. Of a route that it can't read it tries one job per cool-down, so that the job says why it
 //!    waits and a rollout stays cheap.
+//! 3. Suspects that it reads stand apart from all others. One that it can't read will not run here,
+//!    so it is tried like any foreign job.
 
 use std::collections::HashMap;
 use std::time::Duration;
 
 use jobs_core::store::Head;
 use jobs_core::{ClaimedJob, Place, QueueName, Route, RouteVerdict, jittered};
+
+use super::suspects::Plan;
 
 /// How long a route that this build can't read is left alone after one job of it was tried, moved
 /// by up to a tenth.
@@ -24,6 +28,13 @@ struct Known {
     route: Route,
     verdict: RouteVerdict,
     after: Option<Place>,
+}
+
+impl Known {
+    /// Whether a job of it may start here, and may end this worker.
+    fn is_suspect(&self) -> bool {
+        self.verdict == RouteVerdict::Reads && self.route.is_suspect()
+    }
 }
 
 /// What a worker knows of the ready index.
@@ -56,9 +67,20 @@ impl Routes {
         now >= self.returned_at + RETURN
     }
 
+    /// Whether suspects are ready that this build reads.
+    pub(crate) fn has_suspects(&self) -> bool {
+        self.known.iter().any(Known::is_suspect)
+    }
+
     /// Where to claim from now, for at most `limit` jobs.
-    pub(crate) fn heads(&self, now: Duration, limit: u32) -> Vec<Head> {
-        let heads = self.known.iter().filter_map(|known| {
+    pub(crate) fn heads(&self, now: Duration, limit: u32, plan: Plan) -> Vec<Head> {
+        let is_wanted = |known: &&Known| match plan {
+            Plan::Apart => !known.is_suspect(),
+            Plan::Alone => known.is_suspect(),
+            Plan::Beside => true,
+            Plan::Clear => false,
+        };
+        let heads = self.known.iter().filter(is_wanted).filter_map(|known| {
             let limit = match known.verdict {
                 RouteVerdict::Reads | RouteVerdict::Malformed => limit,
                 RouteVerdict::Foreign(_) if self.is_cooling(known, now) => return None,
@@ -85,7 +107,7 @@ impl Routes {
         draw: u64,
     ) -> bool {
         for job in jobs {
-            let route = Route::derive(&job.kind, &job.version, job.min_reader.as_deref());
+            let route = job.route();
             let known = self
                 .known
                 .iter_mut()

@@ -371,7 +371,7 @@ fn told<S>(shared: &Shared<S>, ended: &Ended, answer: Settled) {
             Tally::count(&shared.tally.released);
             tracing::debug!(job, kind, %state, "released unstarted");
         }
-        Ending::Crashed => tracing::warn!(job, kind, %state, "crashed"),
+        Ending::Crashed(_) => tracing::warn!(job, kind, %state, "crashed"),
     }
 }
 

@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::lease::{Tenancy, Tenure};
 use super::ledger::Ledger;
 use super::settle::Ended;
+use super::systemd::Notifier;
 use crate::client::Jobs;
 use crate::registry::Handlers;
 use crate::run::Board;
@@ -24,7 +25,8 @@ pub(crate) struct Settings {
     pub(crate) concurrency: usize,
     pub(crate) lease: Lease,
     pub(crate) poll_interval: Duration,
-    pub(crate) grace_period: Duration,
+    /// How long a drain may take.
+    pub(crate) drain: Duration,
     pub(crate) stranded_deadline: Option<Duration>,
 }
 
@@ -42,6 +44,8 @@ pub(crate) struct Shared<S> {
     pub(crate) intake_ended: CancellationToken,
     /// A loop panicked: drain.
     pub(crate) broken: CancellationToken,
+    /// The schema needs a newer build: drain, and say so.
+    pub(crate) outdated: CancellationToken,
     /// The drain has ended.
     pub(crate) drained: CancellationToken,
     /// Every loop ends.
@@ -53,6 +57,7 @@ pub(crate) struct Shared<S> {
     pub(crate) ended: tokio::sync::mpsc::UnboundedSender<Ended>,
     pub(crate) board: Arc<Board>,
     pub(crate) tally: Tally,
+    pub(super) notifier: Notifier,
 }
 
 /// What happened since the start, for the report.

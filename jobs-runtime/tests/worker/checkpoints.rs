@@ -1,6 +1,6 @@
 //! Checkpoints that are put off, too large, or too far apart.
 
-use std::fmt::Debug;
+use std::fmt::{Debug, Write as _};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -239,7 +239,7 @@ impl Subscriber for Warnings {
         struct Line(String);
         impl Visit for Line {
             fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
-                self.0 += &format!("{}={value:?} ", field.name());
+                write!(self.0, "{}={value:?} ", field.name()).expect("a text takes it");
             }
         }
         let mut line = Line(String::new());

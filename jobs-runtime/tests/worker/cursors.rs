@@ -63,7 +63,7 @@ async fn stand(job: &Rows, cx: &Cx, row: i64) -> Result<(), JobError> {
         }
         How::IsDeaf => {
             cx.state.stands.notify_one();
-            std::future::pending().await
+            std::future::pending::<()>().await;
         }
         How::Fails => return Err(JobError::new("as told").retry_in(Duration::ZERO)),
         How::Panics => panic!("as told"),

@@ -1,9 +1,10 @@
-//! A worker process for the tests: runs `test.work`, `test.spin` and `test.stay` until it is told
-//! to stop.
+//! A worker process for the tests: runs `test.work`, `test.spin`, `test.stay`, `test.die` and others until
+//! it is told to stop.
 //!
 //! Set by its environment: `URL` of the store, `LEDGER`, `NAME`, `CONCURRENCY`, `LEASE_MS`,
-//! `GRACE_MS`, `QUEUE`; `THREADS` of its runtime, 0 for one that runs on the main thread alone;
+//! `GRACE_MS`, `QUEUE`, `BUILD`; `THREADS` of its runtime, 0 for one that runs on the main thread alone;
 //! `SCHEMA` on a server; `CLOCK_AHEAD_MS`, by which its clock is wrong, and `CLOCK_STEP_MS`, by which SIGUSR1 steps it.
+//! `GRACE_MS` gives way to `JOBS_GRACE_PERIOD`.
 
 use std::path::Path;
 use std::str::FromStr;
@@ -12,9 +13,10 @@ use std::time::Duration;
 
 use jobs_runtime::prelude::*;
 use jobs_runtime::{Clock, SystemClock};
+use rustix::process::{Signal, getpid, kill_process};
 use tests::clock::WrongClock;
-use tests::ledger::Ledger;
-use tests::{Spin, Stay, Staying, Work};
+use tests::ledger::{self, Ledger};
+use tests::{Die, Frail, Late, LateAt, Once, Spin, Stay, Staying, Work};
 use tokio::runtime::Builder;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -65,6 +67,68 @@ async fn stay(job: Stay, cx: JobContext<Ledger>) -> Result<(), JobError> {
     Ok(())
 }
 
+async fn die(_: Die, cx: JobContext<Ledger>) -> Result<(), JobError> {
+    cx.state.tell("start", cx.id().0, cx.claim().0, now());
+    kill_process(getpid(), Signal::KILL)?;
+    std::future::pending().await
+}
+
+async fn frail(job: Frail, cx: JobContext<Ledger>) -> Result<(), JobError> {
+    work(Work { millis: job.millis }, cx).await
+}
+
+async fn once(job: Once, cx: JobContext<Ledger>) -> Result<(), JobError> {
+    work(Work { millis: job.millis }, cx).await
+}
+
+/// The first run spawns, outside of what its worker can end, a write that waits until the next run
+/// has ended; the ledger then tells whether it was taken.
+async fn late(job: Late, cx: JobContext<Ledger, LateAt>) -> Result<(), JobError> {
+    let (id, claim, ledger) = (cx.id().0, cx.claim().0, cx.state.clone());
+    ledger.tell("start", id, claim, now());
+    if claim > 1 {
+        cx.checkpoint(&LateAt { claim }).await?;
+        ledger.tell("end", id, claim, now());
+        return Ok(());
+    }
+    let path = std::env::var("LEDGER")?;
+    let write = async move {
+        let has_ended = || {
+            let runs = ledger::read(Path::new(&path));
+            runs[&id].values().any(|run| run.ended_us.is_some())
+        };
+        while !has_ended() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        let answer = if job.finishes {
+            finish_late(&cx).await
+        } else {
+            cx.checkpoint(&LateAt { claim }).await
+        };
+        let lost = answer.is_err_and(|error| error.to_string().contains("lost its claim"));
+        eprintln!("a late write was answered: lost={lost}");
+    };
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "what this test needs is a task that nobody ends"
+    )]
+    drop(tokio::spawn(write));
+    std::future::pending().await
+}
+
+async fn finish_late(cx: &JobContext<Ledger, LateAt>) -> Result<(), JobError> {
+    if std::env::var("URL")?.starts_with("sqlite") {
+        let mut tx = cx.jobs().begin::<sqlx::Sqlite>().await?;
+        cx.done_in(&mut tx).await?;
+        tx.commit().await?;
+    } else {
+        let mut tx = cx.jobs().begin::<sqlx::Postgres>().await?;
+        cx.done_in(&mut tx).await?;
+        tx.commit().await?;
+    }
+    Ok(())
+}
+
 fn number<T: FromStr>(name: &str, default: T) -> T {
     let given = std::env::var(name).ok();
     given.map_or(default, |text| text.parse().unwrap_or_else(|_| panic!("{name} is no number")))
@@ -87,21 +151,34 @@ async fn run() -> Outcome {
         .init();
     let clock = Arc::new(WrongClock::default());
     clock.step(number("CLOCK_AHEAD_MS", 0));
-    let jobs = Jobs::builder().build_label("worker-process").clock(clock.clone());
+    let jobs = Jobs::builder()
+        .build_label(std::env::var("BUILD").unwrap_or_else(|_| "worker-process".to_owned()))
+        .clock(clock.clone());
     let jobs = match std::env::var("SCHEMA") {
         Ok(schema) => jobs.postgres(move |options| options.schema(schema.clone())),
         Err(_) => jobs,
     };
     let jobs = jobs.open(&std::env::var("URL")?).await?;
     let ledger = Ledger::open(Path::new(&std::env::var("LEDGER")?));
-    let handlers = Registry::new().handle(work).handle(spin).handle(stay).build()?;
+    let handlers = Registry::new()
+        .handle(work)
+        .handle(spin)
+        .handle(stay)
+        .handle(die)
+        .handle(frail)
+        .handle(once)
+        .handle(late)
+        .build()?;
     let queue = std::env::var("QUEUE").unwrap_or_else(|_| "default".to_owned());
     let worker = Worker::new(&jobs, handlers, ledger)
         .queue(queue)
         .name(std::env::var("NAME")?)
         .concurrency(number("CONCURRENCY", 10))
-        .lease(Duration::from_millis(number("LEASE_MS", 3_000)))
-        .grace_period(Duration::from_millis(number("GRACE_MS", 10_000)));
+        .lease(Duration::from_millis(number("LEASE_MS", 3_000)));
+    let worker = match std::env::var("JOBS_GRACE_PERIOD") {
+        Ok(_) => worker,
+        Err(_) => worker.grace_period(Duration::from_millis(number("GRACE_MS", 10_000))),
+    };
     let mut steps = signal(SignalKind::user_defined1())?;
     let stepping = async {
         while steps.recv().await.is_some() {

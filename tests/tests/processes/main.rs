@@ -12,11 +12,15 @@ use tests::process::{Process, Setup};
 use tests::{Work, ledger, sized, until};
 
 mod clocks;
+mod crashers;
 mod deaths;
+mod deploys;
+mod rolling;
 mod rollouts;
 mod silences;
 mod steps;
 mod stops;
+mod supervisors;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_worker-process");
 

@@ -1,7 +1,7 @@
 //! Workers that can't speak for a while: their handlers spin, others hold the file, they are stopped.
 
 use jobs_runtime::{Clock, Counters, SystemClock};
-use tests::Spin;
+use tests::{Late, Spin};
 use tokio::time::sleep;
 
 use super::*;
@@ -128,4 +128,55 @@ async fn a_process_that_stood_still_for_two_leases_writes_nothing_stale() {
     until_state(&jobs, next, State::Succeeded, SOON).await;
     stopped.signal(Signal::TERM);
     assert!(stopped.wait().success());
+}
+
+#[tokio::test]
+async fn what_a_process_writes_after_three_leases_of_silence_is_refused() {
+    for store in STORES {
+        let folder = tempfile::tempdir().unwrap();
+        let setup = store(BINARY, folder.path()).with("LEASE_MS", &LEASE.as_millis());
+        let jobs = setup.open().await;
+        let added =
+            jobs.enqueue_all([true, false].map(|finishes| Late { finishes })).await.unwrap();
+        let ids: Vec<JobId> = added.iter().map(|added| added.id()).collect();
+        let stopped = setup.start("stopped");
+        until("the handlers have started", SOON, async || {
+            ledger::read(&setup.ledger).len() == ids.len()
+        })
+        .await;
+        let second = setup.start("second");
+        let still_since = SystemClock.elapsed();
+        stopped.signal(Signal::STOP);
+        for id in &ids {
+            until_state(&jobs, *id, State::Succeeded, SOON).await;
+        }
+        until("three leases have passed", SOON, async || {
+            SystemClock.elapsed() >= still_since + LEASE * 3
+        })
+        .await;
+        stopped.signal(Signal::CONT);
+        until("both late writes are answered", SOON, async || {
+            stopped.log().matches("a late write was answered").count() == ids.len()
+        })
+        .await;
+        let log = stopped.log();
+        assert_eq!(log.matches("lost=true").count(), ids.len(), "{log}");
+        // The settlement of what it gave up came too late as well.
+        until("the outcomes are dropped", SOON, async || {
+            stopped.log().matches("its outcome is dropped").count() == ids.len()
+        })
+        .await;
+        for id in &ids {
+            let record = jobs.job(*id).await.unwrap().unwrap();
+            assert_eq!(record.state, State::Succeeded, "the successor's result stands");
+            let checkpoint = record.checkpoint.expect("the successor saved one");
+            assert_eq!(checkpoint.text, format!("{{\"claim\":{}}}", record.claim.0));
+        }
+        // It has registered anew, and claims again.
+        second.signal(Signal::TERM);
+        assert!(second.wait().success());
+        let next = jobs.enqueue(Work { millis: 0 }).await.unwrap().id();
+        until_state(&jobs, next, State::Succeeded, LEASE).await;
+        stopped.kill();
+    }
 }

@@ -11,7 +11,7 @@ use tests::steps::{Fate, Instant, Walk, WriteRows};
 use super::*;
 
 const STEPS_BINARY: &str = env!("CARGO_BIN_EXE_steps-process");
-const SOON: Duration = Duration::from_secs(60);
+const SOON: Duration = Duration::from_mins(1);
 
 /// One line of the ledger: what was told of a step.
 #[derive(Debug, Clone, PartialEq, Eq)]

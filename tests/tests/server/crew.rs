@@ -95,8 +95,18 @@ impl Crew {
         Self { stop, workers }
     }
 
-    pub(crate) async fn stop(self) {
+    /// Tells them to stop.
+    pub(crate) fn ask(&self) {
         self.stop.send_replace(true);
+    }
+
+    pub(crate) async fn stop(self) {
+        self.ask();
+        self.ended().await;
+    }
+
+    /// Waits for their ends, without asking.
+    pub(crate) async fn ended(self) {
         for ended in self.workers.join_all().await {
             ended.expect("the worker ends well");
         }

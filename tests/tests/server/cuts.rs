@@ -72,8 +72,8 @@ async fn short_cuts_disturb_no_handler_and_a_long_one_ends_them_before_the_lease
     until_idle(&jobs).await;
     assert_each_succeeded_once(&jobs, &added, &told).await;
     for record in all(&jobs).await {
-        let Counters { failures, interruptions, .. } = record.counters;
-        assert_eq!((failures, interruptions), (0, 1), "job {}", record.id);
+        let Counters { failures, interruptions, crashes, .. } = record.counters;
+        assert_eq!((failures, interruptions, crashes), (0, 1, 0), "job {}", record.id);
     }
     crew.stop().await;
 }

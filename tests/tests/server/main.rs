@@ -10,3 +10,4 @@ mod refusals;
 mod snapshots;
 mod sql;
 mod standbys;
+mod wire;

@@ -1,13 +1,13 @@
 //! A server that takes no writes for a while: its disk is full, or it is a standby.
 
-use jobs_runtime::{ErrorKind, State, StoreErrorKind, chain};
+use jobs_runtime::{ErrorKind, Jobs, State, StoreErrorKind, chain};
 use rustix::process::Signal;
 use sqlx::AssertSqlSafe;
 use tests::cluster::Cluster;
 use tests::process::Setup;
 use tests::{Work, ledger, until};
 
-use crate::crew::{SOON, all, count, shell, until_idle};
+use crate::crew::{Crew, SOON, Told, all, count, shell, until_idle, worker};
 
 /// Every write of a job fails, as it does on a full disk or a standby. Real ones need a mount or take
 /// the server away.
@@ -71,4 +71,20 @@ async fn refuse_for_a_while(code: &str, kind: StoreErrorKind, hint: &str) {
     assert!((1..=4).contains(&lines), "{lines} lines: {log}");
     process.signal(Signal::TERM);
     assert!(process.wait().success());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_schema_that_needs_a_newer_build_drains_the_worker() {
+    let cluster = Cluster::start(&[]).await;
+    let (jobs, told) = (Jobs::open(&cluster.url()).await.unwrap(), Told::default());
+    let id = jobs.enqueue(Work { millis: 2_000 }).await.unwrap().id();
+    let crew = Crew::start([worker(&jobs, &told)]);
+    until("the job runs", SOON, async || count(&jobs, State::Running).await == Some(1)).await;
+    let mut shell = shell(&cluster.url()).await;
+    sqlx::raw_sql("UPDATE jobs.meta SET min_reader = 9").execute(&mut shell).await.unwrap();
+    crew.ended().await;
+    let record = jobs.job(id).await.unwrap().unwrap();
+    assert_eq!((record.state, record.claim.0), (State::Succeeded, 1), "its handler could finish");
+    let workers = jobs.inspect().workers().await.unwrap();
+    assert!(workers[0].drained.is_some_and(|drained| drained.settled == 1), "{workers:?}");
 }

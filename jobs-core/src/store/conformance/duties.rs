@@ -79,7 +79,7 @@ pub(super) async fn a_report_is_kept_with_its_worker(subject: &dyn Subject) {
     let drained =
         Drained { settled: 7, interrupted: 5, released: 3, abandoned: 1, took: SECOND * 9 };
     let abandoned = vec![runs[0].fence];
-    scene.leave(&Leaving { abandoned, gone_in: SECOND, drained }).await;
+    scene.leave(&Leaving { abandoned, gone_in: SECOND, known: None, drained }).await;
     let kept = Some(Drained { interrupted: 7, ..drained });
     let after = scene.worker_record().await;
     assert_eq!((after.drained, after.end()), (kept, WorkerEnd::Drained));

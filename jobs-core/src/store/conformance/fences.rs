@@ -4,7 +4,7 @@ use super::super::{Author, Row, Settled, Standing};
 use super::Subject;
 use super::scene::{ALL, SECOND, Scene, build, ended, failed, job, moved, refused, save};
 use crate::id::{ClaimNumber, Fence, JobId};
-use crate::outcome::{Ending, Interruption, Retry};
+use crate::outcome::{Company, Ending, Interruption, Retry};
 use crate::record::{ClaimedJob, Notes};
 use crate::state::State;
 
@@ -33,7 +33,7 @@ fn endings() -> [Ending; 8] {
         Ending::Snoozed(SECOND),
         Ending::Interrupted(Interruption::GivenUp),
         Ending::Unstarted,
-        Ending::Crashed,
+        Ending::Crashed(Company::Others),
     ]
 }
 

@@ -1,6 +1,6 @@
 //! Routes: what is ready to be claimed, as the row's own columns say.
 
-use super::scene::{ALL, SECOND, Scene, due_in, ids, job, queue};
+use super::scene::{ALL, SECOND, Scene, due_in, ids, job, queue, refused};
 use super::{RawRow, Subject};
 use crate::envelope::NewJob;
 use crate::name::QueueName;
@@ -56,6 +56,29 @@ pub(super) async fn a_paused_queue_has_no_routes(subject: &dyn Subject) {
     assert_eq!(routes(&scene, &["default", "mail"]).await, texts(&[("mail", "a@1.0")]));
     subject.operate().resume(&QueueName::default()).await.unwrap();
     assert_eq!(routes(&scene, &["default", "mail"]).await.len(), 2);
+}
+
+pub(super) async fn a_suspect_has_a_route_of_its_own(subject: &dyn Subject) {
+    let scene = Scene::open(subject).await;
+    let suspect = scene.suspect(&job("a")).await;
+    let plain = scene.add(&job("a")).await;
+    let listed = routes(&scene, &["default"]).await;
+    assert_eq!(listed, texts(&[("default", "a@1.0"), ("default", "a@1.0..suspect")]));
+    let (suspects, others): (Vec<_>, Vec<_>) =
+        scene.heads(&["default"]).await.into_iter().partition(|head| head.route.is_suspect());
+    assert_eq!(ids(&scene.claim_from(&others, ALL).await), [plain]);
+    let run = scene.claim_from(&suspects, ALL).await;
+    assert_eq!((ids(&run), run[0].route()), (vec![suspect], suspects[0].route.clone()));
+    // Refused unread it is still a suspect, and is called back as one.
+    scene.end_as(&run[0], &refused(), State::Scheduled).await;
+    let refused = subject.store().refused_routes().await.unwrap();
+    assert_eq!(refused, [suspects[0].route.clone()]);
+    assert_eq!(subject.store().recall(&refused, ALL).await.unwrap(), 1);
+    let run = scene.claim_from(&suspects, ALL).await.remove(0);
+    // A run that got on clears it.
+    scene.save(run.fence, "1").await;
+    scene.end_as(&run, &Ending::Snoozed(std::time::Duration::ZERO), State::Ready).await;
+    assert_eq!(routes(&scene, &["default"]).await, texts(&[("default", "a@1.0")]));
 }
 
 pub(super) async fn many_routes_are_all_listed_and_claimed(subject: &dyn Subject) {

@@ -13,8 +13,9 @@ use crate::id::{ClaimNumber, Fence, JobId, WorkerId};
 use crate::lease::Lease;
 use crate::name::{BuildId, Kind, QueueName, UniqueKey, WorkerName};
 use crate::outcome::{Ending, Failure, Retry};
-use crate::record::{Budget, ClaimedJob, Event, JobRecord, Priority};
+use crate::record::{Budget, ClaimedJob, Counters, Event, JobRecord, Priority};
 use crate::retry::Ladder;
+use crate::route::SUSPECT_CRASHES;
 use crate::state::State;
 use crate::transition::{Due, Run, Settlement, transition};
 use crate::version::{Refusal, Version};
@@ -66,6 +67,20 @@ impl<'a> Scene<'a> {
             Claimed::Jobs(jobs) => jobs,
             Claimed::WorkerEnded => panic!("the worker has ended"),
         }
+    }
+
+    /// The heads of the default queue that suspects stand in.
+    pub(super) async fn heads_of_suspects(&self) -> Vec<Head> {
+        let heads = self.heads(&[QueueName::DEFAULT]).await;
+        heads.into_iter().filter(|head| head.route.is_suspect()).collect()
+    }
+
+    /// A ready job that has crashed so often that it is a suspect.
+    pub(super) async fn suspect(&self, job: &NewJob) -> JobId {
+        let run = self.run(job).await;
+        let counters = Counters { crashes: SUSPECT_CRASHES, ..Counters::default() };
+        self.settle(&Settlement { counters, ..ended(&run, &Ending::Unstarted) }).await;
+        run.fence.job
     }
 
     /// Claims from all routes of a queue.

@@ -6,7 +6,7 @@ use super::super::{CANCELLED, Settled};
 use super::Subject;
 use super::scene::{ALL, NO_JITTER, SECOND, Scene, due_in, ended, failed, ids, job, refused};
 use crate::clock::Timestamp;
-use crate::outcome::{Ending, Failure, Interruption, Retry, storable};
+use crate::outcome::{Company, Ending, Failure, Interruption, Retry, storable};
 use crate::record::{Budget, COUNTER_MAX, ClaimedJob, Counters, EventKind, JobRecord};
 use crate::retry::Ladder;
 use crate::state::State;
@@ -33,7 +33,7 @@ fn endings() -> Vec<Ending> {
         Ending::Interrupted(Interruption::Infrastructure("no card service".to_owned())),
         Ending::Interrupted(Interruption::GivenUp),
         Ending::Unstarted,
-        Ending::Crashed,
+        Ending::Crashed(Company::Others),
     ]
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures_util::future::join;
 
-use super::super::{Author, CANCELLED, Claim, Claimed, Drained, Leaving, Renewed, Swept};
+use super::super::{Author, CANCELLED, Claim, Claimed, Leaving, Renewed, Swept};
 use super::scene::{ALL, NO_JITTER, SECOND, Scene, build, ended, ids, job, moved, sweep};
 use super::{Subject, Tampering};
 use crate::id::{ClaimNumber, Fence, WorkerId};
@@ -184,6 +184,29 @@ pub(super) async fn crashes_in_a_row_back_off_and_end_dead(subject: &dyn Subject
     assert!(record.finished_at.is_some());
 }
 
+pub(super) async fn only_a_crash_alone_is_deadly(subject: &dyn Subject) {
+    let scene = Scene::open(subject).await;
+    let suspect = scene.suspect(&job("a")).await;
+    scene.add(&job("b")).await;
+    let runs = scene.claim(ALL).await;
+    assert_eq!(runs.len(), 2);
+    // Taken back in parts: what was left of its worker's runs in between counts for nothing.
+    scene.sweep().await;
+    subject.advance(Lease::default().length() + SECOND).await;
+    let mut swept = subject.store().sweep(&sweep(Duration::ZERO, 1)).await.unwrap().jobs;
+    swept.extend(scene.sweep().await.jobs);
+    assert_eq!(swept.len(), 2);
+    let record = scene.record(suspect).await;
+    assert_eq!((record.state, record.counters.crashes), (State::Scheduled, MAX_CRASHES));
+    let alone = scene.another().await;
+    subject.operate().run_now(&[suspect]).await.unwrap();
+    let run = alone.claim_from(&alone.heads_of_suspects().await, ALL).await;
+    assert_eq!(ids(&run), [suspect]);
+    assert_eq!(alone.expire().await.jobs, [(suspect, State::Dead)]);
+    let record = scene.record(suspect).await;
+    assert_eq!(record.error_class.as_deref(), Some("crash_loop"));
+}
+
 pub(super) async fn a_sweep_judges_by_the_counters_and_the_budget_on_the_row(
     subject: &dyn Subject,
 ) {
@@ -270,6 +293,25 @@ pub(super) async fn closing_gives_back_as_interruptions(subject: &dyn Subject) {
         assert_eq!((event.claim, event.worker), (run.fence.claim, Some(scene.worker)));
     }
     other.end_as(&kept, &Ending::Done, State::Succeeded).await;
+}
+
+pub(super) async fn what_a_leaving_worker_does_not_know_of_goes_back_as_unstarted(
+    subject: &dyn Subject,
+) {
+    let scene = Scene::open(subject).await;
+    scene.enqueue(&vec![job("a"); 2]).await;
+    let runs = scene.claim(2).await;
+    let leaving = Leaving { known: Some(vec![runs[0].fence]), ..Leaving::default() };
+    assert_eq!(scene.leave(&leaving).await, ids(&runs));
+    for (run, interruptions) in runs.iter().zip([1, 0]) {
+        let record = scene.record(run.fence.job).await;
+        let counters = Counters { interruptions, ..Counters::default() };
+        assert_eq!((record.state, record.counters), (State::Ready, counters));
+        assert_eq!(record.claim, moved(run.fence, 1).claim);
+        assert_eq!(scene.events(run.fence.job).await.len(), interruptions as usize);
+    }
+    let report = subject.inspect().workers().await.unwrap()[0].drained.unwrap();
+    assert_eq!((report.interrupted, report.released), (1, 1));
 }
 
 pub(super) async fn closing_again_gives_nothing_back(subject: &dyn Subject) {
@@ -369,5 +411,5 @@ pub(super) async fn a_run_settled_while_its_lease_is_swept_is_written_once(subje
 
 /// A worker that leaves at once, and runs that it abandons for a second.
 fn leaving(abandoned: Vec<Fence>) -> Leaving {
-    Leaving { abandoned, gone_in: SECOND, drained: Drained::default() }
+    Leaving { abandoned, gone_in: SECOND, ..Leaving::default() }
 }

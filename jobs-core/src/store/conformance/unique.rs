@@ -14,7 +14,7 @@ use super::scene::{
 use crate::envelope::NewJob;
 use crate::id::JobId;
 use crate::name::{Kind, UniqueKey};
-use crate::outcome::{Ending, Interruption, Retry};
+use crate::outcome::{Company, Ending, Interruption, Retry};
 use crate::record::{ClaimedJob, EventKind};
 use crate::state::State;
 
@@ -112,7 +112,7 @@ pub(super) async fn a_waiting_twin_supersedes_every_outcome_that_would_wait(subj
         Ending::Interrupted(Interruption::GivenUp),
         Ending::Interrupted(Interruption::Infrastructure("away".to_owned())),
         Ending::Unstarted,
-        Ending::Crashed,
+        Ending::Crashed(Company::Others),
     ];
     for (number, ending) in endings.iter().enumerate() {
         let key = format!("k{number}");

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::super::{
-    Author, Drained, Duty, Held, Leaving, NewWorker, Phase, Renewed, Sweep, Swept, WORKERS_KEPT,
+    Author, Duty, Held, Leaving, NewWorker, Phase, Renewed, Sweep, Swept, WORKERS_KEPT,
     WorkerRecord,
 };
 use super::Moment;
@@ -11,7 +11,7 @@ use super::claim::size;
 use super::tables::{Tables, Worker, fence};
 use crate::clock::Timestamp;
 use crate::id::{Fence, JobId, WorkerId};
-use crate::outcome::{Ending, Interruption};
+use crate::outcome::{Company, Ending, Interruption};
 use crate::record::JobRecord;
 use crate::state::State;
 
@@ -84,7 +84,7 @@ impl Tables {
             let ending = if self.abandoned.remove(&fence(&self.jobs[&id])) {
                 Ending::Interrupted(Interruption::GivenUp)
             } else {
-                Ending::Crashed
+                Ending::Crashed(self.company(id))
             };
             (id, self.take_back(at.now, &sweep.by, id, &ending, sweep.draw))
         };
@@ -105,8 +105,7 @@ impl Tables {
         let (abandoned, held): (Vec<_>, Vec<_>) =
             self.runs_of(worker).map(fence).partition(|run| leaving.abandoned.contains(run));
         if let Some(worker) = self.workers.get_mut(&worker) {
-            let interrupted = leaving.drained.interrupted + count(held.len());
-            worker.record.drained = Some(Drained { interrupted, ..leaving.drained });
+            worker.record.drained = Some(leaving.report(&held));
             worker.record.phase = Phase::Done;
             if abandoned.is_empty() {
                 worker.record.ended_at = Some(at.now);
@@ -115,12 +114,20 @@ impl Tables {
             }
         }
         self.abandoned.extend(abandoned);
-        let given_up = Ending::Interrupted(Interruption::GivenUp);
         let give_back = |run: Fence| {
-            self.take_back(at.now, by, run.job, &given_up, draw);
+            self.take_back(at.now, by, run.job, &leaving.ending(run), draw);
             run.job
         };
         held.into_iter().map(give_back).collect()
+    }
+
+    /// Who else ran on the worker of a lost run when its lease was ended.
+    fn company(&self, job: JobId) -> Company {
+        let worker = self.jobs[&job].worker.and_then(|worker| self.workers.get(&worker));
+        match worker.map(|worker| worker.record.reclaimed) {
+            Some(1) => Company::Alone,
+            Some(_) | None => Company::Others,
+        }
     }
 
     pub(super) fn take_duty(&mut self, duty: Duty, worker: WorkerId) -> bool {

@@ -116,7 +116,8 @@ pub(super) fn place(job: &JobRecord) -> Place {
 }
 
 pub(super) fn route(job: &JobRecord) -> Route {
-    Route::derive(&job.kind, &job.version, job.min_reader.as_deref())
+    let route = Route::derive(&job.kind, &job.version, job.min_reader.as_deref());
+    route.after_crashes(job.counters.crashes)
 }
 
 /// The next claim number, held at the largest.

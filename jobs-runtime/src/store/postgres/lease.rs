@@ -11,8 +11,8 @@ use jobs_core::store::{
     Author, Drained, Duty, Heartbeat, Held, Leaving, NewWorker, Phase, Renewed, Sweep, Swept,
 };
 use jobs_core::{
-    Ending, Interruption, JobId, Ladder, Random, Run, SeededRandom, Settlement, StoreError,
-    StoreErrorKind, WorkerId, micros, transition,
+    Company, Ending, Fence, Interruption, JobId, Ladder, Random, Run, SeededRandom, Settlement,
+    StoreError, StoreErrorKind, WorkerId, micros, transition,
 };
 use sqlx::Row as _;
 use sqlx::postgres::PgRow;
@@ -63,11 +63,12 @@ impl PostgresStore {
             lane.fetch(self.statements().reclaim().bind(ended)).await?;
         }
         let lost = lane.fetch(self.statements().lost_runs().bind(i64::from(sweep.limit))).await?;
-        let (told, untold) = by_word(lost)?;
-        let given_up = Taken { by: &sweep.by, ending: GIVEN_UP, draw: sweep.draw };
-        let crashed = Taken { by: &sweep.by, ending: Ending::Crashed, draw: sweep.draw };
-        let mut jobs = given_up.back(&mut lane, self.statements(), &told).await?;
-        jobs.extend(crashed.back(&mut lane, self.statements(), &untold).await?);
+        let mut jobs = Vec::new();
+        for (ending, runs) in by_ending(lost)? {
+            let taken = Taken { by: &sweep.by, ending, draw: sweep.draw };
+            let runs: Vec<&PgRow> = runs.iter().collect();
+            jobs.extend(taken.back(&mut lane, self.statements(), &runs).await?);
+        }
         jobs.sort_unstable();
         lane.commit().await?;
         self.ring_if(!jobs.is_empty());
@@ -89,13 +90,19 @@ impl PostgresStore {
 
 const GIVEN_UP: Ending = Ending::Interrupted(Interruption::GivenUp);
 
-/// Parts lost runs by whether their worker told, when it left, that it abandoned them.
-fn by_word(lost: Vec<PgRow>) -> Attempt<(Vec<PgRow>, Vec<PgRow>)> {
-    let (mut told, mut untold) = (Vec::new(), Vec::new());
+/// Parts lost runs by how they ended: their worker told, when it left, that it abandoned them, or it
+/// died, with nobody else or with others.
+fn by_ending(lost: Vec<PgRow>) -> Attempt<[(Ending, Vec<PgRow>); 3]> {
+    let (mut given_up, mut alone, mut others) = (Vec::new(), Vec::new(), Vec::new());
     for row in lost {
-        if row.try_get("is_abandoned")? { told.push(row) } else { untold.push(row) }
+        match (row.try_get("is_abandoned")?, row.try_get("was_alone")?) {
+            (true, true | false) => given_up.push(row),
+            (false, true) => alone.push(row),
+            (false, false) => others.push(row),
+        }
     }
-    Ok((told, untold))
+    let crashed = Ending::Crashed;
+    Ok([(GIVEN_UP, given_up), (crashed(Company::Alone), alone), (crashed(Company::Others), others)])
 }
 
 /// A worker's leave.
@@ -135,9 +142,18 @@ impl Leave<'_> {
             return Ok(Vec::new());
         }
         let held = lane.fetch(statements.held_runs().bind(self.worker.0)).await?;
-        let taken = Taken { by: self.by, ending: GIVEN_UP, draw: self.draw };
-        let jobs = taken.back(&mut lane, statements, &held).await?;
-        lane.fetch(self.report(jobs.len())).await?;
+        let fences =
+            held.iter().map(|row| Columns::of(row).fence()).collect::<Attempt<Vec<_>>>()?;
+        let mut jobs = Vec::new();
+        for ending in [GIVEN_UP, Ending::Unstarted] {
+            let of_it =
+                held.iter().zip(&fences).filter(|(_, run)| self.leaving.ending(**run) == ending);
+            let runs: Vec<&PgRow> = of_it.map(|(row, _)| row).collect();
+            let taken = Taken { by: self.by, ending, draw: self.draw };
+            jobs.extend(taken.back(&mut lane, statements, &runs).await?);
+        }
+        jobs.sort_unstable();
+        lane.fetch(self.report(&fences)).await?;
         if !jobs.is_empty() {
             // Not by the bell: its window would run on the heartbeat's runtime, which ends now.
             let channel = self.store.bell().channel().to_owned();
@@ -148,11 +164,11 @@ impl Leave<'_> {
     }
 
     /// The report of the drain, with what the close gave back.
-    fn report(&self, gave_back: usize) -> Statement {
-        let Drained { settled, interrupted, released, abandoned, took } = self.leaving.drained;
-        let gave_back = u64::try_from(gave_back).unwrap_or(u64::MAX);
+    fn report(&self, gave_back: &[Fence]) -> Statement {
+        let Drained { settled, interrupted, released, abandoned, took } =
+            self.leaving.report(gave_back);
         let mut report = self.store.statements().report().bind(self.worker.0);
-        for count in [settled, interrupted.saturating_add(gave_back), released, abandoned] {
+        for count in [settled, interrupted, released, abandoned] {
             report = report.bind(i64::try_from(count).unwrap_or(i64::MAX));
         }
         report.bind(micros(took))
@@ -172,12 +188,12 @@ impl Taken<'_> {
         &self,
         lane: &mut Lane<'_>,
         statements: &Statements,
-        rows: &[PgRow],
+        rows: &[&PgRow],
     ) -> Attempt<Vec<(JobId, jobs_core::State)>> {
         if rows.is_empty() {
             return Ok(Vec::new());
         }
-        let runs = rows.iter().map(row::run).collect::<Attempt<Vec<Run>>>()?;
+        let runs = rows.iter().copied().map(row::run).collect::<Attempt<Vec<Run>>>()?;
         let settlements: Vec<Settlement> = runs.iter().map(|run| self.settlement(run)).collect();
         let batch: Vec<&Settlement> = settlements.iter().collect();
         let states = write(lane, statements, self.by, &batch, Taking::Back).await?;

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use jobs_core::store::{Claim, Claimed, EXHAUSTED, Head};
 use jobs_core::{
     Budget, ClaimedJob, Counters, EventKind, JobId, NewEvent, Place, Priority, QueueName,
-    RefusedBy, Route, StoredCheckpoint, Timestamp, WorkerId,
+    RefusedBy, StoredCheckpoint, Timestamp, WorkerId,
 };
 use sqlx::SqliteConnection;
 use sqlx::sqlite::SqliteRow;
@@ -37,8 +37,7 @@ impl Take {
     fn left(&self, jobs: &[ClaimedJob]) -> Vec<Head> {
         let mut taken = HashMap::new();
         for job in jobs {
-            let route = Route::derive(&job.kind, &job.version, job.min_reader.as_deref());
-            *taken.entry((&job.queue, route)).or_insert(0_u32) += 1;
+            *taken.entry((&job.queue, job.route())).or_insert(0_u32) += 1;
         }
         let left = |head: &Head| {
             let taken = taken.get(&(&head.queue, head.route.clone())).copied().unwrap_or_default();

@@ -21,8 +21,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use jobs_core::store::{Author, Drained, Duty, Leaving, NewWorker, Settled, Sweep, Swept};
 use jobs_core::{
-    Clock, Ending, Fence, Interruption, JobId, Ladder, Random, Run, SeededRandom, Timestamp,
-    WorkerId, micros, transition,
+    Clock, Company, Ending, Fence, Interruption, JobId, Ladder, Random, Run, SeededRandom,
+    Timestamp, WorkerId, micros, transition,
 };
 use sqlx::query::Query;
 use sqlx::sqlite::{SqliteArguments, SqliteRow};
@@ -246,11 +246,8 @@ impl Write for TakeBack {
         }
         let lost = sqlx::query(sql::LOST_RUNS).bind(self.sweep.limit).fetch_all(&mut *tx);
         let lost = lost.await.during(DOING)?;
-        let is_abandoned = |row: &SqliteRow| row.try_get("is_abandoned");
-        let told = lost.iter().map(is_abandoned).collect::<Result<Vec<bool>, _>>().during(DOING)?;
-        let ending = |at: usize| {
-            if told[at] { Ending::Interrupted(Interruption::GivenUp) } else { Ending::Crashed }
-        };
+        let endings = lost.iter().map(ending).collect::<Result<Vec<Ending>, _>>().during(DOING)?;
+        let ending = |at: usize| endings[at].clone();
         let Sweep { by, draw, limit, .. } = &self.sweep;
         let jobs = give_back(tx, now, by, &lost, ending, *draw).await?;
         let ids: Vec<i64> = jobs.iter().map(|(id, _)| id.0).collect();
@@ -326,9 +323,10 @@ impl Write for Close {
         sqlx::query(sql::ABANDON).bind(abandoned).execute(&mut *tx).await.during(DOING)?;
         let mut each = fences.iter();
         held.retain(|_| !each.next().is_some_and(is_abandoned));
-        let ending = |_| Ending::Interrupted(Interruption::GivenUp);
+        let left: Vec<Fence> = fences.iter().copied().filter(|run| !is_abandoned(run)).collect();
+        let ending = |at: usize| self.leaving.ending(left[at]);
         let given = give_back(tx, now, &self.by, &held, ending, self.draw).await?;
-        self.report(given.len()).execute(&mut *tx).await.during(DOING)?;
+        self.report(&left).execute(&mut *tx).await.during(DOING)?;
         Ok(given.into_iter().map(|(id, _)| id).collect())
     }
 
@@ -344,13 +342,22 @@ impl Write for Close {
     }
 }
 
+/// How a lost run ended.
+fn ending(row: &SqliteRow) -> Result<Ending, sqlx::Error> {
+    Ok(match (row.try_get("is_abandoned")?, row.try_get("was_alone")?) {
+        (true, true | false) => Ending::Interrupted(Interruption::GivenUp),
+        (false, true) => Ending::Crashed(Company::Alone),
+        (false, false) => Ending::Crashed(Company::Others),
+    })
+}
+
 impl Close {
     /// The report of the drain, with what the close gave back.
-    fn report(&self, gave_back: usize) -> Query<'static, Sqlite, SqliteArguments> {
-        let Drained { settled, interrupted, released, abandoned, took } = self.leaving.drained;
-        let gave_back = u64::try_from(gave_back).unwrap_or(u64::MAX);
+    fn report(&self, gave_back: &[Fence]) -> Query<'static, Sqlite, SqliteArguments> {
+        let Drained { settled, interrupted, released, abandoned, took } =
+            self.leaving.report(gave_back);
         let mut report = sqlx::query(sql::REPORT).bind(self.worker.0);
-        for count in [settled, interrupted.saturating_add(gave_back), released, abandoned] {
+        for count in [settled, interrupted, released, abandoned] {
             report = report.bind(i64::try_from(count).unwrap_or(i64::MAX));
         }
         report.bind(micros(took))

@@ -322,8 +322,8 @@ impl Desk {
                     Ok(tx) => tx,
                     Err(error) => break Err(error),
                 };
-                let now = parts.clock.now();
-                match caught(write.run_alone(tx, now)).await {
+                let clock = parts.clock.as_ref();
+                match caught(async { write.run_alone(tx, clock.now()).await }).await {
                     Err(Failure::Error(error)) if error.kind() == StoreErrorKind::Busy => {
                         if let Err(error) = patience.wait().await {
                             break Err(error);
@@ -418,9 +418,10 @@ async fn attempt(
     tx: &mut SqliteConnection,
     clock: &dyn Clock,
 ) -> Result<(), Failure> {
-    caught(write.run(tx, clock.now())).await
+    caught(async { write.run(tx, clock.now()).await }).await
 }
 
+/// Runs a write; the clock is read inside, so that its panics are caught too.
 async fn caught(run: impl Future<Output = Result<()>>) -> Result<(), Failure> {
     // What a write has changed of itself is not used again after a panic: it is only answered.
     match AssertUnwindSafe(run).catch_unwind().await {

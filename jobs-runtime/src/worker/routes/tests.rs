@@ -47,11 +47,11 @@ fn a_claim_starts_where_the_last_one_ended_and_returns_to_the_head() {
     listed(&mut routes, NOW);
     let is_short = routes.note(&[job(1, "known.a"), job(2, "known.a")], 2, NOW, MIDDLE);
     assert!(!is_short);
-    assert_eq!(routes.heads(NOW, 2)[0].after, Some(job(2, "known.a").place));
+    assert_eq!(routes.heads(NOW, 2, Plan::Apart)[0].after, Some(job(2, "known.a").place));
     assert!(!routes.is_return_due(NOW));
     assert!(routes.is_return_due(NOW + RETURN));
     listed(&mut routes, NOW + RETURN);
-    assert_eq!(routes.heads(NOW, 2)[0].after, None);
+    assert_eq!(routes.heads(NOW, 2, Plan::Apart)[0].after, None);
 }
 
 #[test]
@@ -59,7 +59,7 @@ fn a_foreign_route_is_tried_once_per_cool_down() {
     let mut routes = Routes::default();
     listed(&mut routes, NOW);
     let foreign = |routes: &Routes, now| {
-        let heads = routes.heads(now, 8);
+        let heads = routes.heads(now, 8, Plan::Apart);
         heads.iter().find(|head| head.route.as_str().starts_with("foreign.")).map(|h| h.limit)
     };
     assert_eq!(foreign(&routes, NOW), Some(1));
@@ -72,4 +72,20 @@ fn a_foreign_route_is_tried_once_per_cool_down() {
     let after = NOW + COOL_DOWN * 2;
     listed(&mut routes, after);
     assert_eq!(foreign(&routes, after), Some(1));
+}
+
+#[test]
+fn suspects_stand_apart_unless_they_are_foreign() {
+    let mut routes = Routes::default();
+    listed(&mut routes, NOW);
+    assert!(!routes.has_suspects());
+    let suspect = |kind: &str| Route::derive(kind, "1.0.0", None).after_crashes(4);
+    let all = ["known.a", "foreign.b"].map(|kind| (queue(), suspect(kind)));
+    routes.refresh(all.to_vec(), NOW, judge);
+    assert!(routes.has_suspects());
+    let heads = |plan| routes.heads(NOW, 8, plan).into_iter().map(|head| head.route);
+    assert_eq!(heads(Plan::Apart).collect::<Vec<_>>(), [suspect("foreign.b")]);
+    assert_eq!(heads(Plan::Alone).collect::<Vec<_>>(), [suspect("known.a")]);
+    assert_eq!(heads(Plan::Beside).count(), 2);
+    assert_eq!(heads(Plan::Clear).count(), 0);
 }

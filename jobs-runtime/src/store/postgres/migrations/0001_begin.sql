@@ -44,7 +44,8 @@ CREATE TABLE {schema}.job (
     queue VARCHAR(255) COLLATE "C" NOT NULL DEFAULT 'default',
     kind VARCHAR(512) COLLATE "C" NOT NULL,
     version VARCHAR(255) COLLATE "C" NOT NULL,
-    -- `kind@major.min_reader_minor`: the reader's text up to its second dot.
+    -- `kind@major.min_reader_minor`: the reader's text up to its second dot. A suspect, which is one
+    -- crash away from the ceiling, is marked, so that it is claimed only to run alone.
     route TEXT COLLATE "C" NOT NULL GENERATED ALWAYS AS (
         kind || '@' || split_part(coalesce(min_reader, version), '.', 1)
         || CASE
@@ -52,6 +53,7 @@ CREATE TABLE {schema}.job (
                 THEN '.' || split_part(coalesce(min_reader, version), '.', 2)
             ELSE ''
         END
+        || CASE WHEN crashes >= 4 THEN '..suspect' ELSE '' END
     ) STORED,
     payload JSON NOT NULL,
     worker_id BIGINT,

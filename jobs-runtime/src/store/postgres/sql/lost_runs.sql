@@ -1,5 +1,6 @@
 -- Locks runs whose worker was taken back, closed, or is unknown, in order of job: one step in the
--- index for each worker that holds runs. Locked rows are stepped over.
+-- index for each worker that holds runs. Says whether it told that it abandoned them, and whether it
+-- held no other. Locked rows are stepped over.
 -- $1 limit.
 WITH RECURSIVE holder (id) AS (
     SELECT (
@@ -44,7 +45,10 @@ SELECT
     EXISTS (
         SELECT FROM {schema}.abandoned
         WHERE abandoned.job_id = job.id AND abandoned.claim_number = job.claim_number
-    ) AS is_abandoned
+    ) AS is_abandoned,
+    EXISTS (
+        SELECT FROM {schema}.worker WHERE worker.id = job.worker_id AND worker.reclaimed = 1
+    ) AS was_alone
 FROM lost
 CROSS JOIN LATERAL (
     SELECT job.* FROM {schema}.job AS job

@@ -58,7 +58,8 @@ CREATE TABLE jobs_job (
 --
 -- `route` is `kind@major.min_reader_minor`: the reader's text up to its second dot. Two dots behind
 -- the text make sure that there is one. Over blobs, because substr() on a text ends at a NUL; and of
--- an empty blob it is null.
+-- an empty blob it is null. A suspect, which is one crash away from the ceiling, is marked, so that it
+-- is claimed only to run alone.
 --
 -- `place` is five minutes ahead for every step of priority. An overflow becomes a REAL, which the
 -- CAST holds at the nearest integer.
@@ -85,7 +86,7 @@ SELECT
             ) AS TEXT
         ),
         ''
-    ) AS route,
+    ) || iif(crashes >= 4, '..suspect', '') AS route,
     CAST(due_at_us - max(-100, min(100, priority)) * 300000000 AS INTEGER) AS place
 FROM jobs_job;
 
@@ -109,7 +110,7 @@ CREATE INDEX jobs_job_ready ON jobs_job (
                 ) AS TEXT
             ),
             ''
-        )
+        ) || iif(crashes >= 4, '..suspect', '')
     ),
     (CAST(due_at_us - max(-100, min(100, priority)) * 300000000 AS INTEGER))
 ) WHERE state = 'ready';
@@ -139,7 +140,7 @@ CREATE INDEX jobs_job_refused ON jobs_job (
                 ) AS TEXT
             ),
             ''
-        )
+        ) || iif(crashes >= 4, '..suspect', '')
     )
 ) WHERE state = 'scheduled' AND refused_reason IS NOT NULL;
 -- What a prune walks.

@@ -1,10 +1,15 @@
--- The runs whose worker was taken back, closed, or is unknown, in order of job.
+-- The runs whose worker was taken back, closed, or is unknown, in order of job,
+-- whether it told that it abandoned them, and whether it held no other.
 -- By the index of runs: the order would tempt the planner into walking all jobs.
 -- ?1 limit.
 SELECT
     job.id, job.claim_number, job.failures, job.interruptions, job.crashes, job.refusals,
     job.snoozes, job.max_failures, job.max_interruptions, job.refused_reason, job.refused_build,
-    abandoned.job_id IS NOT NULL AS is_abandoned
+    abandoned.job_id IS NOT NULL AS is_abandoned,
+    EXISTS (
+        SELECT 1 FROM jobs_worker AS worker
+        WHERE worker.id = job.worker_id AND worker.reclaimed = 1
+    ) AS was_alone
 FROM jobs_job AS job INDEXED BY jobs_job_running
 LEFT JOIN jobs_abandoned AS abandoned
     ON abandoned.job_id = job.id AND abandoned.claim_number = job.claim_number

@@ -1,0 +1,94 @@
+//! Deploy after deploy under load: orderly stops, kills, and processes that stand still.
+
+use jobs_runtime::Counters;
+
+use super::*;
+
+const LEASE: Duration = Duration::from_millis(1_500);
+const PROCESSES: usize = 4;
+
+#[tokio::test]
+async fn rolling_restarts_lose_and_double_nothing() {
+    for store in STORES {
+        roll(store).await;
+    }
+}
+
+/// How a process is ended, turn by turn: every second one by a kill.
+async fn end(process: Process, turn: usize) {
+    if turn % 2 == 1 {
+        process.kill();
+        return;
+    }
+    if turn % 8 == 6 {
+        process.signal(Signal::STOP);
+        tokio::time::sleep(LEASE * 2).await;
+        process.signal(Signal::CONT);
+    }
+    process.signal(Signal::TERM);
+    let ended = tokio::task::spawn_blocking(|| process.wait()).await.unwrap();
+    assert!(ended.success(), "turn {turn}: {ended}");
+}
+
+async fn roll(store: MakeSetup) {
+    let folder = tempfile::tempdir().unwrap();
+    let setup = store(BINARY, folder.path())
+        .with("LEASE_MS", &LEASE.as_millis())
+        .with("GRACE_MS", &2_000)
+        .with("CONCURRENCY", &sized(8, 64));
+    let jobs = setup.open().await;
+    let (wanted, longest) = (sized(80, 5_000), sized(2_000, 5_000));
+    let millis = |n: u64| 50 + n * 7_919 % (longest - 50);
+    jobs.enqueue_all((0..wanted).map(|n| Work { millis: millis(n) })).await.unwrap();
+    // Up: a process that is asked to stop before it listens just dies.
+    let start = async |turn: usize| {
+        let name = format!("worker {turn}");
+        let build = format!("build {}", turn / PROCESSES);
+        let process = setup.clone().with("BUILD", &build).start(&name);
+        until("the worker is up", Duration::from_secs(20), async || {
+            let workers = jobs.inspect().workers().await.expect("the store answers");
+            workers.iter().any(|worker| worker.name == name)
+        })
+        .await;
+        process
+    };
+    let mut processes = Vec::new();
+    for turn in 0..PROCESSES {
+        processes.push(start(turn).await);
+    }
+    let restarts = sized(8, 100);
+    for turn in 0..restarts {
+        let victim = turn % PROCESSES;
+        // The new one is up before the old one goes, as in a rolling deploy.
+        let new = start(turn + PROCESSES).await;
+        let old = std::mem::replace(&mut processes[victim], new);
+        end(old, turn).await;
+        tokio::time::sleep(Duration::from_millis(sized(200, 500))).await;
+    }
+    until("every job has succeeded", Duration::from_secs(sized(60, 600)), async || {
+        count(&jobs, State::Succeeded).await == wanted
+    })
+    .await;
+    assert_each_succeeded_once(&jobs, &setup, usize::try_from(wanted).unwrap()).await;
+    for process in &processes {
+        process.signal(Signal::TERM);
+    }
+    for process in processes {
+        assert!(process.wait().success());
+    }
+    tell(&jobs, restarts).await;
+}
+
+/// Prints what a reader of the run wants to know.
+async fn tell(jobs: &Jobs, restarts: usize) {
+    let (mut interruptions, mut crashes) = (0, 0);
+    for record in all(jobs).await {
+        let Counters { interruptions: i, crashes: c, .. } = record.counters;
+        interruptions += i;
+        crashes = crashes.max(c);
+    }
+    println!("{restarts} restarts: {interruptions} interruptions, at most {crashes} crashes a job");
+    for deploy in jobs.inspect().deploys().await.expect("the store answers") {
+        println!("{deploy:?}, share by expiry {:?}", deploy.share_by_expiry());
+    }
+}
