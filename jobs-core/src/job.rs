@@ -28,6 +28,9 @@ pub trait Versioned: Send + Sized + 'static {
     /// The oldest reader that this shape is vouched for; its own version unless `readable_by` says
     /// otherwise.
     const MIN_READER: MinReader;
+    /// Stands for the fields and their types as they are written: two builds with another number
+    /// under one version have changed the shape and not the version. 0: unknown.
+    const FINGERPRINT: u64 = 0;
 
     /// The lines that this type reads: its own and those of its `previous` chain, oldest first; none
     /// of [`NoCheckpoint`] alone.

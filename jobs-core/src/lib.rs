@@ -20,6 +20,8 @@ mod error;
 mod id;
 mod job;
 mod lease;
+#[cfg(feature = "schema")]
+pub mod lock;
 mod name;
 mod outcome;
 mod random;

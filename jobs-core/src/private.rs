@@ -7,7 +7,7 @@ use std::fmt::Display;
 pub use std::{
     assert,
     option::Option::{self, None, Some},
-    primitive::{str, u32},
+    primitive::{str, u32, u64},
     result::Result,
     string::String,
     time::Duration,
@@ -15,6 +15,10 @@ pub use std::{
 };
 
 use serde::{Serialize, de::DeserializeOwned};
+
+pub use crate::__jobs_lock_test as lock_test;
+#[cfg(feature = "schema")]
+pub use crate::lock::{Described, Part, Probe, Sampled, Subject, Undescribed, Unsampled};
 
 use crate::codec;
 pub use crate::codec::EncodeError;
@@ -244,6 +248,37 @@ where
     fn upcast_from(past: Result<P, DecodeError>) -> Result<Self, DecodeError> {
         Self::try_from(past?).map_err(|error| DecodeError::Upcast(error.to_string()))
     }
+}
+
+/// The drift test of a shape: see [`lock`](crate::lock).
+///
+/// The choice is made here, by a feature of this crate; a `cfg` in an expansion would ask the user's.
+#[cfg(feature = "schema")]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __jobs_lock_test {
+    ($test:ident, $part:ident, $shape:ty, $kinds:expr) => {
+        #[allow(unused_imports, dead_code, deprecated, clippy::needless_borrow)]
+        #[::core::prelude::v1::test]
+        fn $test() {
+            use $crate::__private::{
+                Described as _, Sampled as _, Undescribed as _, Unsampled as _,
+            };
+            let probe = $crate::__private::Probe::<$shape>::new();
+            let (schemas, samples) = ((&probe).schemas(), (&probe).samples());
+            let part = $crate::__private::Part::$part;
+            $crate::__private::Subject::of::<$shape>(&$kinds, part, schemas, samples)
+                .verify(::core::env!("CARGO_MANIFEST_DIR"));
+        }
+    };
+}
+
+/// Nothing: the feature `schema` is off.
+#[cfg(not(feature = "schema"))]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __jobs_lock_test {
+    ($($shape:tt)*) => {};
 }
 
 fn own_line<Own: Versioned>() -> Line {

@@ -275,17 +275,20 @@ pub enum EventKind {
     Cancelled,
     /// A person brought the job back.
     Redriven,
+    /// No live worker could read the job until its deadline.
+    Stranded,
 }
 
 impl EventKind {
     /// All kinds of events.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Failed,
         Self::Interrupted,
         Self::Crashed,
         Self::Refused,
         Self::Cancelled,
         Self::Redriven,
+        Self::Stranded,
     ];
 
     /// The kind's stable name, as stored and shown.
@@ -297,6 +300,7 @@ impl EventKind {
             Self::Refused => "refused",
             Self::Cancelled => "cancelled",
             Self::Redriven => "redriven",
+            Self::Stranded => "stranded",
         }
     }
 

@@ -23,6 +23,7 @@ mod inspect;
 mod lease;
 pub mod memory;
 mod operate;
+mod rollout;
 mod run;
 mod schedule;
 mod upkeep;
@@ -35,7 +36,7 @@ use async_trait::async_trait;
 use crate::envelope::NewJob;
 use crate::error::StoreError;
 use crate::id::{Fence, JobId, StoreId, WorkerId};
-use crate::name::QueueName;
+use crate::name::{BuildId, QueueName};
 use crate::record::{Event, JobRecord, Notes, ProgressNote};
 use crate::route::Route;
 use crate::transition::Settlement;
@@ -45,6 +46,7 @@ pub use duty::Duty;
 pub use inspect::{Brief, Count, Depth, Filter, Paused, QueueDepth, Span, WorkerRecord};
 pub use lease::{Held, Leaving, NewWorker, Phase, Renewed};
 pub use operate::{Cancelled, Redrive, Redriven, Reschedule};
+pub use rollout::{BuildRecord, Strand, Waiting, fingerprint};
 pub use run::{Author, CheckpointSave, Claim, Claimed, Enqueued, Head, Row, Settled, Standing};
 pub use schedule::{
     Advanced, Declaration, Declared, MAX_TICKS, ScheduleRecord, ScheduleView, Schedules, Step, Tick,
@@ -61,6 +63,8 @@ pub const SUPERSEDED: &str = "superseded";
 pub const REDRIVEN: &str = "redriven";
 /// The class of a job that no run was started of in time.
 pub const EXPIRED: &str = "expired";
+/// The class of a job that no live worker could read until its deadline.
+pub const STRANDED: &str = "stranded";
 /// The class of a job whose claim number can't grow any more.
 pub const EXHAUSTED: &str = "claim_numbers_exhausted";
 
@@ -159,6 +163,15 @@ pub trait Store: Schedules + 'static {
     /// `limit`; answers how many. The refusal stays on the row until a settlement says otherwise.
     async fn recall(&self, routes: &[Route], limit: u32) -> Result<u32>;
 
+    /// Ends waiting jobs that no live worker can read as dead, with the class [`STRANDED`] and an
+    /// event, in order of id; answers how many. Scheduled jobs that no build has given back are not
+    /// due yet and are left alone.
+    async fn strand(&self, strand: &Strand<'_>) -> Result<u32>;
+
+    /// Notes what a build says about itself, and that it was seen now; a build may say several
+    /// things, one a program.
+    async fn publish(&self, build: &BuildId, manifest: &str) -> Result<()>;
+
     /// Takes back what ended workers hold: ends the leases that have expired, and settles as
     /// crashed every run whose worker was taken back, closed, or is unknown, by the rules of
     /// [`settle`](Self::settle): as [`Alone`](crate::Company::Alone) where its worker held no other
@@ -179,7 +192,8 @@ pub trait Store: Schedules + 'static {
 
     /// Deletes finished jobs that ended longer ago than their retention, and all that belongs to
     /// them, oldest first, at most `limit`; answers how many. Where nothing old is left, forgets
-    /// workers that ended longer ago than [`WORKERS_KEPT`] and hold neither a run nor a duty.
+    /// workers that ended longer ago than [`WORKERS_KEPT`] and hold neither a run nor a duty, and
+    /// builds that were last seen before that.
     async fn prune(&self, retention: Retention, limit: u32) -> Result<u32>;
 
     /// What outside the store has slowed it down for longer than `lasting`, in words for an
@@ -262,6 +276,13 @@ pub trait Inspect: Send + Sync {
 
     /// How many jobs there are of each queue, kind, version and state, in that order.
     async fn counts(&self) -> Result<Vec<Count>>;
+
+    /// The scheduled and ready jobs by queue, kind, version and oldest reader, in that order; no
+    /// oldest reader comes first.
+    async fn waiting(&self) -> Result<Vec<Waiting>>;
+
+    /// What builds have published, most lately seen first.
+    async fn builds(&self) -> Result<Vec<BuildRecord>>;
 
     /// The workers that the store knows, newest first.
     async fn workers(&self) -> Result<Vec<WorkerRecord>>;

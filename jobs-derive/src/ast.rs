@@ -89,6 +89,10 @@ pub(crate) struct Shape {
     pub(crate) version: [u32; 3],
     pub(crate) min_reader: [u32; 2],
     pub(crate) previous: Option<Type>,
+    /// Stands for the names and types of the fields, as they are written.
+    pub(crate) fingerprint: u64,
+    /// Whether its package takes part in the drift check.
+    pub(crate) is_locked: bool,
     pub(crate) role: Role,
 }
 

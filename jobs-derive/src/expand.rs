@@ -2,8 +2,10 @@
 //!
 //! 1. Every name is a path through `__private` of the user's own `jobs-core`, whatever is in scope:
 //!    no prelude, no import and no item of the user's can change what it means.
-//! 2. Nothing is written that depends on a feature, since `cfg` would ask the user's crate.
-//! 3. All of it sits in an anonymous `const`, so nothing is added to the user's names.
+//! 2. Nothing is written that depends on a feature, since `cfg` would ask the user's crate. The
+//!    drift test is a macro of `jobs-core`, which asks its own.
+//! 3. All of it sits in an anonymous `const`, so nothing is added to the user's names, but for the
+//!    drift test: rustc finds no test in a `const`.
 //! 4. What rustc may find wrong with it is on the user's token that caused it, once. So the traits
 //!    that build on `Versioned` ask for it in a `where`: without that, a type that is not `Send`
 //!    would be told so for each of them. The `for` is there because rustc checks a bound without
@@ -12,10 +14,11 @@
 //!    with the trait's own message, without quoting where a bound stands.
 
 use proc_macro2::{Ident, Literal, Span, TokenStream};
-use quote::{quote, quote_spanned};
-use syn::{Path, Type, spanned::Spanned};
+use quote::{format_ident, quote, quote_spanned};
+use syn::{Path, Type, ext::IdentExt, spanned::Spanned};
 
 use crate::ast::{CatchUp, JobRole, Retry, Role, Shape};
+use crate::text;
 
 /// All implementations of a shape.
 pub(crate) fn implementations(shape: &Shape) -> TokenStream {
@@ -40,6 +43,7 @@ pub(crate) fn implementations(shape: &Shape) -> TokenStream {
             }
         }
     };
+    let lock_tests = shape.is_locked.then(|| lock_tests(shape));
     // Whoever deprecates an old shape means its uses by people, not its own implementations.
     quote! {
         #[allow(deprecated)]
@@ -48,6 +52,32 @@ pub(crate) fn implementations(shape: &Shape) -> TokenStream {
             #versioned
             #role
         };
+        #lock_tests
+    }
+}
+
+/// The drift test of a payload, and that of a job's checkpoint; a checkpoint alone has no kind.
+fn lock_tests(shape: &Shape) -> TokenStream {
+    let (name, private) = (&shape.name, private(shape));
+    let test = |part: &str, of: TokenStream, kinds: &[&String]| {
+        let role = if part == "Checkpoint" { "checkpoint_" } else { "" };
+        let test = format_ident!("jobs_lock_{role}{}", text::snake_case(&name.unraw().to_string()));
+        let part = format_ident!("{part}");
+        quote! {
+            #[cfg(test)]
+            #private::lock_test!(#test, #part, #of, [#(#kinds),*]);
+        }
+    };
+    match &shape.role {
+        Role::Checkpoint => TokenStream::new(),
+        Role::PastJob { kind } => test("Payload", quote!(#name), &[kind]),
+        Role::Job(job) => {
+            let kinds: Vec<&String> = std::iter::once(&job.kind).chain(&job.aliases).collect();
+            let payload = test("Payload", quote!(#name), &kinds);
+            let saved = quote!(<#name as #private::Job>::Checkpoint);
+            let checkpoint = job.checkpoint.as_ref().map(|_| test("Checkpoint", saved, &kinds));
+            quote!(#payload #checkpoint)
+        }
     }
 }
 
@@ -104,6 +134,7 @@ fn versioned(shape: &Shape) -> TokenStream {
     } else {
         (quote!(#private::lines::<Self>()), quote!(#private::None))
     };
+    let fingerprint = Literal::u64_unsuffixed(shape.fingerprint);
     let write = quote_spanned!(name.span()=> <Self as #private::Write>::write);
     let read = quote_spanned!(name.span()=> <Self as #private::Read>::read);
     quote! {
@@ -112,6 +143,7 @@ fn versioned(shape: &Shape) -> TokenStream {
             const VERSION: #private::Version = #private::Version::new(#major, #minor, #patch);
             const MIN_READER: #private::MinReader =
                 #private::MinReader { major: #reader_major, minor: #reader_minor };
+            const FINGERPRINT: #private::u64 = #fingerprint;
 
             fn lines() -> #private::Vec<#private::Line> {
                 #lines

@@ -5,8 +5,8 @@
 //!    type leaves what is stored alone.
 //! 2. One compile tells every mistake of a type, each on its own token, with what to write instead.
 //! 3. A type with mistakes still counts as what it was to be, so that its uses report nothing.
-//! 4. An expansion adds no name, no `cfg` and no warning to the user's code, and takes nothing from
-//!    what is in scope there.
+//! 4. An expansion adds no warning to the user's code and no name but that of its drift test, and
+//!    takes nothing from what is in scope there.
 //!
 //! Deliberately absent: serialisation, which is serde's, and registration, which is an explicit list
 //! of types in the worker. The three steps are files: `attr` reads, `valid` checks, `expand` writes.
@@ -18,6 +18,7 @@ mod attr;
 mod errors;
 mod expand;
 mod fallback;
+mod fingerprint;
 mod krate;
 mod nearest;
 #[cfg(test)]
@@ -26,10 +27,11 @@ mod text;
 mod valid;
 
 use proc_macro::TokenStream;
-use syn::{DeriveInput, Path, parse_macro_input};
+use syn::{DeriveInput, parse_macro_input};
 
 use ast::Derive;
 use errors::Errors;
+use valid::Package;
 
 /// Makes a struct or an enum a job: a payload in its newest shape.
 ///
@@ -58,6 +60,12 @@ use errors::Errors;
 /// | `on_checkpoint` | `"reset_failures"`, or `"keep_failures"`: whether a checkpoint that moved starts the count of failures anew | `"reset_failures"`: who gets on has not failed |
 /// | `on_old_checkpoint` | `"refuse"`, or `"restart"`: what follows from a saved checkpoint that is older than all that this build reads | `"refuse"`: the job waits for a build that reads it |
 /// | `crate` | the path of `jobs-core` or of a re-export, bare or in quotes; bare, it may begin with the `$crate` of a macro; to be written where Cargo.toml holds two versions | found in Cargo.toml, also where it is renamed: `jobs-core`, else `jobs-runtime` |
+///
+/// # Drift
+/// Where the package has a folder `jobs.lock` and the feature `schema` of `jobs-core` or `jobs-runtime`
+/// is on, its tests get one named `jobs_lock_…` for each job, past job and checkpoint of a job. It
+/// fails when the shape no longer fits its version; what it sees and what it can't stands in
+/// `jobs_core::lock`.
 ///
 /// # Errors
 /// A union, a type with parameters (one kind is one stored shape), an option that is missing,
@@ -108,7 +116,7 @@ use errors::Errors;
 /// ```
 #[proc_macro_derive(Job, attributes(job))]
 pub fn job(input: TokenStream) -> TokenStream {
-    derive(&parse_macro_input!(input), Derive::Job, krate::find).into()
+    derive(&parse_macro_input!(input), Derive::Job, package()).into()
 }
 
 /// Makes a struct or an enum the shape that a job had in an older major.
@@ -158,7 +166,7 @@ pub fn job(input: TokenStream) -> TokenStream {
 /// ```
 #[proc_macro_derive(PastJob, attributes(job))]
 pub fn past_job(input: TokenStream) -> TokenStream {
-    derive(&parse_macro_input!(input), Derive::PastJob, krate::find).into()
+    derive(&parse_macro_input!(input), Derive::PastJob, package()).into()
 }
 
 /// Makes a struct or an enum a checkpoint: how far a handler has come, for the next run to resume.
@@ -194,17 +202,20 @@ pub fn past_job(input: TokenStream) -> TokenStream {
 /// ```
 #[proc_macro_derive(Checkpoint, attributes(checkpoint))]
 pub fn checkpoint(input: TokenStream) -> TokenStream {
-    derive(&parse_macro_input!(input), Derive::Checkpoint, krate::find).into()
+    derive(&parse_macro_input!(input), Derive::Checkpoint, package()).into()
 }
 
-fn derive(
-    input: &DeriveInput,
-    derive: Derive,
-    find_crate: fn() -> Option<Path>,
-) -> proc_macro2::TokenStream {
+/// The package that is being compiled. It takes part in the drift check once it has the folder.
+fn package() -> Package {
+    let folder = std::env::var_os("CARGO_MANIFEST_DIR").map(std::path::PathBuf::from);
+    let is_locked = folder.is_some_and(|folder| folder.join("jobs.lock").is_dir());
+    Package { find_crate: krate::find, is_locked }
+}
+
+fn derive(input: &DeriveInput, derive: Derive, package: Package) -> proc_macro2::TokenStream {
     let mut errors = Errors::default();
     let options = attr::read(&input.attrs, derive, &mut errors);
-    let shape = valid::shape(input, derive, options, find_crate, &mut errors);
+    let shape = valid::shape(input, derive, options, package, &mut errors);
     match (errors.into_compile_errors(), shape) {
         (None, Some(shape)) => expand::implementations(&shape),
         (Some(mut errors), Some(shape)) => {

@@ -3,12 +3,13 @@
 use quote::quote;
 use syn::parse_quote;
 
-use crate::{ast::Derive, text};
+use crate::{ast::Derive, text, valid::Package};
 
 /// The expansion of a type whose package names the framework as it is.
 fn expanded(derive: Derive, input: proc_macro2::TokenStream) -> String {
     let input = syn::parse2(input).unwrap();
-    let expansion = crate::derive(&input, derive, || Some(parse_quote!(::jobs_core)));
+    let package = Package { find_crate: || Some(parse_quote!(::jobs_core)), is_locked: true };
+    let expansion = crate::derive(&input, derive, package);
     prettyplease::unparse(&syn::parse2(expansion).unwrap())
 }
 

@@ -8,15 +8,24 @@ use syn::{Attribute, Data, DeriveInput, Fields, LitStr, Member, Path, Type, ext:
 use crate::{
     ast::{CatchUp, Derive, JobRole, Name, Number, Options, Role, Shape},
     errors::Errors,
+    fingerprint,
     text::{self, Broken},
 };
+
+/// What the package that is being compiled says.
+#[derive(Clone, Copy)]
+pub(crate) struct Package {
+    pub(crate) find_crate: fn() -> Option<Path>,
+    /// Whether it takes part in the drift check.
+    pub(crate) is_locked: bool,
+}
 
 /// Checks everything. `None` when nothing can be implemented for the type at all.
 pub(crate) fn shape(
     input: &DeriveInput,
     derive: Derive,
     options: Options,
-    find_crate: impl FnOnce() -> Option<Path>,
+    package: Package,
     errors: &mut Errors,
 ) -> Option<Shape> {
     let is_storable = is_storable(input, errors);
@@ -35,7 +44,7 @@ pub(crate) fn shape(
     }
     let krate = options.krate.clone().or_else(|| {
         // A path that could not be read was named, and is no reason to say that none was.
-        let found = find_crate();
+        let found = (package.find_crate)();
         if found.is_none() && !options.named.contains(&Name::Crate) {
             no_crate(input, derive, errors);
         }
@@ -50,6 +59,8 @@ pub(crate) fn shape(
         version: own,
         min_reader: min_reader.unwrap_or([own[0], own[1]]),
         previous,
+        fingerprint: fingerprint::of(input),
+        is_locked: package.is_locked,
         role,
     })
 }

@@ -27,6 +27,7 @@ mod doctor;
 mod enqueue;
 mod exit;
 mod list;
+mod manifest;
 mod migrate;
 mod output;
 mod pause;
@@ -39,6 +40,7 @@ mod run_now;
 mod select;
 mod show;
 mod stats;
+mod stranded;
 mod visible;
 mod watch;
 mod when;
@@ -102,6 +104,10 @@ pub enum Command {
     Pause(pause::Pause),
     /// Let a paused queue be claimed from again.
     Resume(pause::Resume),
+    /// Say whether a build is safe to deploy, and in which order.
+    Manifest(manifest::Options),
+    /// Count the waiting jobs that no live worker can read.
+    Stranded(stranded::Options),
     /// List the workers that the store knows, newest first.
     Workers(workers::Options),
     /// Tell of each build whether its deploys moved work on or left it to expire.
@@ -162,6 +168,8 @@ impl Command {
             Self::RunNow(options) => options.run(cx).await,
             Self::Pause(options) => options.run(cx).await,
             Self::Resume(options) => options.run(cx).await,
+            Self::Manifest(options) => options.run(cx).await,
+            Self::Stranded(options) => options.run(cx).await,
             Self::Workers(options) => options.run(cx).await,
             Self::Redrive(options) => options.run(cx).await,
             Self::Queues(options) => options.run(cx).await,

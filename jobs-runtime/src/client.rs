@@ -7,13 +7,15 @@ use std::time::Duration;
 use jobs_core::store::memory::MemoryStore;
 use jobs_core::store::{Enqueued, Inspect, Operate, Retention, Store};
 use jobs_core::{
-    BuildId, Clock, EnvelopeError, JobId, JobRecord, MAX_PAYLOAD_BYTES, NewJob, Random, Schedule,
-    ScheduleName, StoreId,
+    BuildId, Clock, EnvelopeError, Job, JobId, JobRecord, MAX_PAYLOAD_BYTES, NewJob, Random,
+    Schedule, ScheduleName, StoreId,
 };
 
 use crate::clock::SystemClock;
 use crate::enqueue::{Enqueue, Enqueueable};
 use crate::error::{Error, ErrorKind};
+use crate::manifest::ProducedKind;
+use crate::producer::{self, Gate, Producer};
 use crate::random::OsRandom;
 use crate::schedule::declaration;
 #[cfg(feature = "postgres")]
@@ -33,6 +35,7 @@ pub struct Jobs {
 struct Inner {
     backend: Backend,
     settings: Settings,
+    producer: Producer,
     ends: Ends,
 }
 
@@ -50,6 +53,7 @@ struct Settings {
     build: BuildId,
     max_payload_bytes: usize,
     trace: Option<Trace>,
+    producer: producer::Wanted,
     #[cfg(feature = "sqlite")]
     sqlite: Vec<Change<SqliteOptions>>,
     #[cfg(feature = "postgres")]
@@ -76,6 +80,7 @@ impl Jobs {
                 build: BuildId::default(),
                 max_payload_bytes: MAX_PAYLOAD_BYTES,
                 trace: None,
+                producer: producer::Wanted::default(),
                 #[cfg(feature = "sqlite")]
                 sqlite: Vec::new(),
                 #[cfg(feature = "postgres")]
@@ -210,6 +215,10 @@ impl Jobs {
         &self.inner.backend
     }
 
+    pub(crate) fn producer(&self) -> &Producer {
+        &self.inner.producer
+    }
+
     pub(crate) fn ends(&self) -> &Ends {
         &self.inner.ends
     }
@@ -232,8 +241,15 @@ impl Jobs {
         &self.inner.settings.random
     }
 
+    /// This client, once it has said what it produces.
+    async fn published(self) -> Self {
+        self.producer().publish(&self).await;
+        self
+    }
+
     fn new(backend: Backend, settings: Settings) -> Self {
-        Self { inner: Arc::new(Inner { backend, settings, ends: Ends::default() }) }
+        let producer = Producer::new(settings.producer.clone());
+        Self { inner: Arc::new(Inner { backend, settings, producer, ends: Ends::default() }) }
     }
 }
 
@@ -344,6 +360,24 @@ impl JobsBuilder {
         this
     }
 
+    /// Says in the manifest of this build that the program enqueues a job; for programs that only
+    /// enqueue, since a worker publishes what it handles. It is published when the store is opened
+    /// and every hour that something is enqueued, for `jobs manifest check`.
+    #[must_use]
+    pub fn produces<J: Job>(mut self) -> Self {
+        self.settings.producer.produces.push(ProducedKind::of::<J>());
+        self
+    }
+
+    /// Asks before each enqueue whether a live worker reads the kind and version. An answer stands
+    /// for 30 s where it is yes and for 2 s where it is no, so it costs a statement now and then.
+    /// Where no worker is there at all, everything may be enqueued. Default: nobody is asked.
+    #[must_use]
+    pub fn gate(mut self, gate: Gate) -> Self {
+        self.settings.producer.gate = Some(gate);
+        self
+    }
+
     /// Another source of time, for tests.
     #[must_use]
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
@@ -381,7 +415,7 @@ impl JobsBuilder {
             }
             _ => return Err(unknown_scheme(url).into()),
         };
-        Ok(Jobs::new(backend, settings))
+        Ok(Jobs::new(backend, settings).published().await)
     }
 
     /// Uses a pool of the application's own; the file must not be in memory.
@@ -392,7 +426,7 @@ impl JobsBuilder {
     pub async fn from_sqlite(self, pool: &sqlx::SqlitePool) -> Result<Jobs, Error> {
         let settings = self.checked()?;
         let store = SqliteStore::from_pool(pool, settings.sqlite()).await?;
-        Ok(Jobs::new(Backend::Sqlite(store), settings))
+        Ok(Jobs::new(Backend::Sqlite(store), settings).published().await)
     }
 
     /// Uses a pool of the application's own.
@@ -404,7 +438,7 @@ impl JobsBuilder {
         let settings = self.checked()?;
         let options = settings.postgres();
         let store = PostgresStore::from_pool(pool.clone(), options).await?;
-        Ok(Jobs::new(Backend::Postgres(store), settings))
+        Ok(Jobs::new(Backend::Postgres(store), settings).published().await)
     }
 
     /// Uses a store of the application's own. It should pass the conformance suite of `jobs-core`.

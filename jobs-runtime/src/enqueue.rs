@@ -230,8 +230,11 @@ impl<'a, A: Answer + 'a> IntoFuture for Enqueue<'a, A> {
 
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(async move {
-            let store = self.jobs.store();
-            Ok(A::of(store.enqueue(&self.finished()?).await?))
+            let jobs = self.jobs;
+            let new = self.finished()?;
+            jobs.producer().ask(jobs, &new).await?;
+            jobs.producer().publish(jobs).await;
+            Ok(A::of(jobs.store().enqueue(&new).await?))
         })
     }
 }
@@ -242,8 +245,10 @@ impl<'a: 't, 't, A: Answer + 't> IntoFuture for EnqueueIn<'a, 't, A> {
 
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(async move {
-            let backend = self.enqueue.jobs.backend();
+            let jobs = self.enqueue.jobs;
+            let backend = jobs.backend();
             let new = self.enqueue.finished()?;
+            jobs.producer().ask(jobs, &new).await?;
             Ok(A::of(backend.enqueue_in(self.tx.connection(), &new).await?))
         })
     }

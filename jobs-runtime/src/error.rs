@@ -25,6 +25,8 @@ pub enum ErrorKind {
     Configuration,
     /// The transaction that was passed is not one of this store.
     WrongTransaction,
+    /// No live worker reads what was to be enqueued, and the client was told to refuse that.
+    Unreadable,
     /// There is no such job.
     NotFound,
     /// It took longer than the caller would wait.

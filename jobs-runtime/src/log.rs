@@ -25,6 +25,9 @@ pub(crate) static SWEEP: Seldom = Seldom::new();
 pub(crate) static SCHEDULE: Seldom = Seldom::new();
 pub(crate) static UNREADABLE_SCHEDULE: Seldom = Seldom::new();
 pub(crate) static PRUNE: Seldom = Seldom::new();
+pub(crate) static STRANDED: Seldom = Seldom::new();
+pub(crate) static PUBLISH: Seldom = Seldom::new();
+pub(crate) static GATE: Seldom = Seldom::new();
 pub(crate) static WARNINGS: Seldom = Seldom::new();
 
 impl Seldom {

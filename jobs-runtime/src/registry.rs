@@ -16,12 +16,14 @@ use jobs_core::{BuildId, Job, Kind, Ladder, Line, OnStop, Policy, QueueName, Rea
 use self::erased::{Erased, FunctionHandler, TraitHandler};
 pub(crate) use self::erased::{PrepareError, Prepared, StoredText};
 use crate::handler::{Ends, Handler, HandlerFn, JobError, Outcome, Takes};
+use crate::manifest::ProducedKind;
 use crate::run::{RunInfo, RunKind};
 use crate::schedule::declaration;
 
 /// Collects the handlers of a worker. [`build`](Self::build) reports every mistake at once.
 pub struct Registry<S> {
     handled: Vec<Handled<S>>,
+    produced: Vec<ProducedKind>,
     retired: Vec<String>,
     schedules: Vec<Schedule>,
     around: Vec<Arc<Around<S>>>,
@@ -32,6 +34,7 @@ pub struct Handlers<S> {
     handled: Vec<Handled<S>>,
     by_kind: HashMap<String, Known>,
     schedules: Vec<Schedule>,
+    produced: Vec<ProducedKind>,
     around: Vec<Arc<Around<S>>>,
 }
 
@@ -45,6 +48,8 @@ pub(crate) struct Handled<S> {
     pub(crate) policy: Policy,
     pub(crate) ladder: Ladder,
     pub(crate) type_name: &'static str,
+    /// What this build enqueues of it.
+    pub(crate) newest: ProducedKind,
     pub(crate) erased: Box<dyn Erased<S>>,
 }
 
@@ -83,8 +88,13 @@ impl fmt::Debug for Next {
 impl<S: Clone + Send + Sync + 'static> Registry<S> {
     /// An empty list.
     pub fn new() -> Self {
-        let (handled, retired, around) = (Vec::new(), Vec::new(), Vec::new());
-        Self { handled, retired, schedules: Vec::new(), around }
+        Self {
+            handled: Vec::new(),
+            produced: Vec::new(),
+            retired: Vec::new(),
+            schedules: Vec::new(),
+            around: Vec::new(),
+        }
     }
 
     /// Adds a job with its [`Handler`]; [`WithHandler`] is every type that has one.
@@ -138,6 +148,14 @@ impl<S: Clone + Send + Sync + 'static> Registry<S> {
     #[must_use]
     pub fn schedule(mut self, schedule: Schedule) -> Self {
         self.schedules.push(schedule);
+        self
+    }
+
+    /// Says in the manifest that this build enqueues a job which it does not handle. What it handles
+    /// it is taken to enqueue too.
+    #[must_use]
+    pub fn produces<J: Job>(mut self) -> Self {
+        self.produced.push(ProducedKind::of::<J>());
         self
     }
 
@@ -196,8 +214,9 @@ impl<S: Clone + Send + Sync + 'static> Registry<S> {
         }
         check_schedules(&self.schedules, &mut problems);
         if problems.is_empty() {
-            let Self { handled, schedules, around, .. } = self;
-            Ok(Handlers { handled, by_kind, schedules, around })
+            let Self { handled, mut produced, schedules, around, .. } = self;
+            produced.sort_by(|a, b| a.kind.cmp(&b.kind));
+            Ok(Handlers { handled, by_kind, schedules, produced, around })
         } else {
             Err(RegistryError { problems })
         }
@@ -292,6 +311,7 @@ impl<S> Handled<S> {
             policy: J::POLICY,
             ladder,
             type_name: std::any::type_name::<J>(),
+            newest: ProducedKind::of::<J>(),
             erased,
         }
     }
@@ -321,6 +341,19 @@ impl<S> Handlers<S> {
 
     pub(crate) fn schedules(&self) -> &[Schedule] {
         &self.schedules
+    }
+
+    pub(crate) fn produced(&self) -> &[ProducedKind] {
+        &self.produced
+    }
+
+    pub(crate) fn retired(&self) -> impl Iterator<Item = &str> {
+        let is_retired = |known: &Known| match known {
+            Known::Retired => true,
+            Known::Handled(_) => false,
+        };
+        let kinds = self.by_kind.iter().filter(move |(_, known)| is_retired(known));
+        kinds.map(|(kind, _)| kind.as_str())
     }
 
     pub(crate) fn around(&self) -> &[Arc<Around<S>>] {

@@ -17,13 +17,13 @@ mod health;
 mod heartbeat;
 mod lease;
 mod ledger;
-mod manifest;
 mod progress;
 mod queues;
 mod routes;
 mod schedule;
 mod settle;
 mod shared;
+mod stranded;
 mod suspects;
 mod systemd;
 mod upkeep;
@@ -53,6 +53,7 @@ use self::systemd::Notifier;
 use crate::client::Jobs;
 use crate::error::{Error, ErrorKind};
 use crate::log;
+use crate::manifest::Manifest;
 use crate::registry::Handlers;
 use crate::run::{Board, Reason};
 use crate::signals::Signals;
@@ -80,6 +81,7 @@ struct Wanted {
     stated: Stated,
     #[cfg(feature = "http")]
     health: Option<String>,
+    stranded_deadline: Option<Duration>,
 }
 
 /// The exit status of a process that [`Worker::run_until_terminated`] had to end because something
@@ -119,6 +121,7 @@ impl<S: Clone + Send + Sync + 'static> Worker<S> {
             stated: Stated::default(),
             #[cfg(feature = "http")]
             health: None,
+            stranded_deadline: None,
         };
         Self { jobs: jobs.clone(), handlers, state, wanted }
     }
@@ -223,6 +226,17 @@ impl<S: Clone + Send + Sync + 'static> Worker<S> {
     #[must_use]
     pub fn health(mut self, address: impl Into<String>) -> Self {
         self.wanted.health = Some(address.into());
+        self
+    }
+
+    /// Ends jobs that no live worker can read as dead letters of the class `stranded`, once they have
+    /// waited this long: since they were due, or, once a build has given them back, since they were
+    /// enqueued. 1 min to 365 days. Default: they wait for ever, and the log tells of them.
+    ///
+    /// A worker ends nothing before it has seen for ten minutes that nobody reads them.
+    #[must_use]
+    pub fn stranded_deadline(mut self, deadline: Duration) -> Self {
+        self.wanted.stranded_deadline = Some(deadline);
         self
     }
 
@@ -349,6 +363,7 @@ impl<S: Clone + Send + Sync + 'static> Wired<S> {
         loops.spawn(upkeep::recall_loop(shared.clone()));
         loops.spawn(shared::pulse_loop(shared.clone()));
         loops.spawn(schedule::schedule_loop(shared.clone()));
+        loops.spawn(stranded::stranded_loop(shared.clone()));
         loops.spawn(progress::progress_loop(shared.clone()));
         loops.spawn(claim::claim_loop(shared.clone(), TaskTracker::new()));
         let (report, broke) = tokio::join!(report, watch_over(&shared, &mut loops));
@@ -409,7 +424,7 @@ async fn register<S>(shared: &Shared<S>) -> Result<(), StoreError> {
     let worker = NewWorker {
         name: shared.settings.name.clone(),
         build: shared.jobs.build().clone(),
-        manifest: manifest::text(&shared.handlers),
+        manifest: Manifest::of(&shared.handlers).to_json(),
         lease: shared.settings.lease,
     };
     let sent_at = shared.elapsed();
@@ -458,6 +473,8 @@ async fn tenure_loop<S>(shared: Arc<Shared<S>>) {
 const MAX_CONCURRENCY: usize = 100_000;
 const POLL_INTERVALS: RangeInclusive<Duration> =
     Duration::from_millis(10)..=Duration::from_hours(1);
+const STRANDED_DEADLINES: RangeInclusive<Duration> =
+    Duration::from_mins(1)..=Duration::from_hours(24 * 365);
 
 impl Wanted {
     fn checked<S>(self, handlers: &Handlers<S>, budget: Budget) -> Result<Settings, Error> {
@@ -471,6 +488,11 @@ impl Wanted {
         if !POLL_INTERVALS.contains(&self.poll_interval) {
             let given = self.poll_interval;
             return refuse(format!("a poll interval of {given:?} is not one of 10 ms to 1 h"));
+        }
+        if let Some(given) = self.stranded_deadline.filter(|it| !STRANDED_DEADLINES.contains(it)) {
+            return refuse(format!(
+                "a stranded deadline of {given:?} is not one of 1 min to 365 days"
+            ));
         }
         let Some(lease) = Lease::new(self.lease) else {
             return refuse(format!("a lease of {:?} is not one of 1 s to 1 h", self.lease));
@@ -496,6 +518,7 @@ impl Wanted {
             lease,
             poll_interval: self.poll_interval,
             drain: budget.drain(),
+            stranded_deadline: self.stranded_deadline,
         })
     }
 }

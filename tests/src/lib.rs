@@ -6,6 +6,7 @@ pub mod cluster;
 pub mod ledger;
 pub mod process;
 pub mod proxy;
+pub mod rollout;
 pub mod schema;
 pub mod steps;
 

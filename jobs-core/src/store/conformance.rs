@@ -34,6 +34,7 @@ pub mod model;
 mod notes;
 mod operate;
 mod races;
+mod rollout;
 mod routes;
 mod scene;
 mod schedules;
@@ -370,6 +371,13 @@ checks! { $
         the_oldest_are_pruned_first
         a_pruned_job_is_missing_everywhere
         the_longest_retention_keeps_everything;
+    rollout:
+        waiting_jobs_are_counted_by_what_may_read_them
+        jobs_that_nobody_reads_end_once_they_have_waited
+        only_what_is_due_is_stranded
+        a_strand_keeps_to_its_limit_and_tells_the_author
+        what_a_build_publishes_is_kept_once
+        builds_that_were_last_seen_long_ago_are_forgotten;
     history:
         a_clean_success_writes_no_event
         a_life_is_told_in_order

@@ -17,6 +17,7 @@ mod lease;
 mod operate;
 #[cfg(feature = "conformance")]
 mod outside;
+mod rollout;
 mod schedule;
 mod settle;
 mod tables;
@@ -33,12 +34,13 @@ use self::tables::Tables;
 use self::wake::{Bell, Listener};
 use super::{
     Author, CheckpointSave, Claim, Claimed, Duty, Enqueued, Heartbeat, Held, Leaving, NewWorker,
-    Phase, Promoted, Renewed, Result, Retention, Row, Settled, Standing, Store, Sweep, Swept, Wake,
+    Phase, Promoted, Renewed, Result, Retention, Row, Settled, Standing, Store, Strand, Sweep,
+    Swept, Wake,
 };
 use crate::clock::{Clock, Timestamp};
 use crate::envelope::NewJob;
 use crate::id::{Fence, JobId, StoreId, WorkerId};
-use crate::name::QueueName;
+use crate::name::{BuildId, QueueName};
 use crate::random::{Random, SeededRandom};
 use crate::record::ProgressNote;
 use crate::route::Route;
@@ -188,6 +190,15 @@ impl Store for MemoryStore {
         Ok(self
             .waking_if(|tables, at| tables.recall(at.now, routes, limit), |count| *count > 0)
             .await)
+    }
+
+    async fn strand(&self, strand: &Strand<'_>) -> Result<u32> {
+        Ok(self.call(|tables, at| tables.strand(at.now, strand)).await)
+    }
+
+    async fn publish(&self, build: &BuildId, manifest: &str) -> Result<()> {
+        self.call(|tables, at| tables.publish(at.now, build.as_str(), manifest)).await;
+        Ok(())
     }
 
     async fn sweep(&self, sweep: &Sweep) -> Result<Swept> {

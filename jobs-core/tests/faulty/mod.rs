@@ -8,11 +8,12 @@ use jobs_core::store::conformance::{MemorySubject, RawRow, Subject, Tampering};
 use jobs_core::store::{
     Advanced, Author, CheckpointSave, Claim, Claimed, Declaration, Duty, Enqueued, Heartbeat, Held,
     Inspect, Leaving, NewWorker, Operate, Phase, Promoted, Renewed, Retention, Row, ScheduleView,
-    Schedules, Settled, Standing, Step, Store, Sweep, Swept, Tick, Transaction, Transactions, Wake,
+    Schedules, Settled, Standing, Step, Store, Strand, Sweep, Swept, Tick, Transaction,
+    Transactions, Wake,
 };
 use jobs_core::{
-    Fence, JobId, NewJob, Notes, ProgressNote, QueueName, Route, ScheduleName, Settlement, State,
-    StoreError, StoreId, WorkerId,
+    BuildId, Fence, JobId, NewJob, Notes, ProgressNote, QueueName, Route, ScheduleName, Settlement,
+    State, StoreError, StoreId, WorkerId,
 };
 
 type Result<T> = std::result::Result<T, StoreError>;
@@ -201,6 +202,14 @@ impl Store for Faulty {
 
     async fn refused_routes(&self) -> Result<Vec<Route>> {
         self.subject.store().refused_routes().await
+    }
+
+    async fn strand(&self, strand: &Strand<'_>) -> Result<u32> {
+        self.subject.store().strand(strand).await
+    }
+
+    async fn publish(&self, build: &BuildId, manifest: &str) -> Result<()> {
+        self.subject.store().publish(build, manifest).await
     }
 
     async fn recall(&self, routes: &[Route], limit: u32) -> Result<u32> {

@@ -1,6 +1,7 @@
 //! What the commands know of the application that mounts them.
 
 use crate::Handlers;
+use crate::manifest::Manifest;
 use crate::registry::Handled;
 use jobs_core::{Policy, Version};
 
@@ -8,6 +9,7 @@ use jobs_core::{Policy, Version};
 #[derive(Debug, Clone, Default)]
 pub struct Application {
     kinds: Vec<KnownKind>,
+    manifest: Option<Manifest>,
 }
 
 /// A kind that the application handles.
@@ -22,11 +24,17 @@ pub(super) struct KnownKind {
 impl Application {
     /// The application that handles these kinds.
     pub fn of<S>(handlers: &Handlers<S>) -> Self {
-        Self { kinds: handlers.all().iter().filter_map(known).collect() }
+        let kinds = handlers.all().iter().filter_map(known).collect();
+        Self { kinds, manifest: Some(Manifest::of(handlers)) }
     }
 
     pub(super) fn kind(&self, name: &str) -> Option<&KnownKind> {
         self.kinds.iter().find(|kind| kind.name == name)
+    }
+
+    /// What it says about itself; `None` in the plain binary `jobs`.
+    pub(super) fn manifest(&self) -> Option<&Manifest> {
+        self.manifest.as_ref()
     }
 
     pub(super) fn kinds(&self) -> impl Iterator<Item = &str> {

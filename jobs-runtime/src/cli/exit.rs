@@ -91,7 +91,7 @@ impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         let exit = match error.kind() {
             ErrorKind::Store(kind) => of_kind(kind),
-            ErrorKind::NotFound => Exit::Finding,
+            ErrorKind::NotFound | ErrorKind::Unreadable => Exit::Finding,
             ErrorKind::TimedOut => Exit::TryAgain,
             ErrorKind::Payload | ErrorKind::Configuration | ErrorKind::WrongTransaction => {
                 Exit::WrongCommand

@@ -31,6 +31,7 @@ pub(crate) struct Settings {
     pub(crate) poll_interval: Duration,
     /// How long a drain may take.
     pub(crate) drain: Duration,
+    pub(crate) stranded_deadline: Option<Duration>,
 }
 
 /// What the loops of one worker share.

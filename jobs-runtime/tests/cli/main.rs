@@ -8,5 +8,6 @@ mod doctor;
 mod hostile;
 mod looks;
 mod redrives;
+mod rollouts;
 mod terminal;
 mod usage;

@@ -150,6 +150,7 @@ impl Subject for TestStore {
         self.sql(&moved("schedule", &["next_at_us", "last_at_us"])).await;
         self.sql(&moved("schedule_declaration", &["since_us"])).await;
         self.sql(&moved("schedule_tick", &["at_us"])).await;
+        self.sql(&moved("build", &["seen_at_us"])).await;
     }
 
     async fn plant(&self, row: &RawRow) -> JobId {

@@ -6,14 +6,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use jobs_runtime::store::memory::MemoryStore;
 use jobs_runtime::store::{
-    Advanced, Author, Brief, Cancelled, CheckpointSave, Claim, Claimed, Count, Declaration, Depth,
-    Duty, Enqueued, Filter, Heartbeat, Inspect, NewWorker, Operate, Paused, Promoted, Redrive,
-    Redriven, Reschedule, Retention, Row, ScheduleView, Schedules, Settled, Standing, Step, Store,
-    Sweep, Swept, Tick, Wake, WorkerRecord,
+    Advanced, Author, Brief, BuildRecord, Cancelled, CheckpointSave, Claim, Claimed, Count,
+    Declaration, Depth, Duty, Enqueued, Filter, Heartbeat, Inspect, NewWorker, Operate, Paused,
+    Promoted, Redrive, Redriven, Reschedule, Retention, Row, ScheduleView, Schedules, Settled,
+    Standing, Step, Store, Strand, Sweep, Swept, Tick, Waiting, Wake, WorkerRecord,
 };
 use jobs_runtime::{
-    Clock, Event, Fence, JobId, JobRecord, NewJob, ProgressNote, QueueName, Route, ScheduleName,
-    Settlement, StoreError, StoreId, WorkerId,
+    BuildId, Clock, Event, Fence, JobId, JobRecord, NewJob, ProgressNote, QueueName, Route,
+    ScheduleName, Settlement, StoreError, StoreId, WorkerId,
 };
 
 type Result<T> = std::result::Result<T, StoreError>;
@@ -109,6 +109,8 @@ counted! {
     expire(limit: u32) -> u32;
     refused_routes() -> Vec<Route>;
     recall(routes: &[Route], limit: u32) -> u32;
+    strand(strand: &Strand<'_>) -> u32;
+    publish(build: &BuildId, manifest: &str) -> ();
     sweep(sweep: &Sweep) -> Swept;
     take_duty(duty: Duty, worker: WorkerId) -> bool;
     give_back_duty(duty: Duty, worker: WorkerId) -> ();
@@ -133,6 +135,8 @@ counted! {
     briefs(filter: &Filter, limit: u32) -> Vec<Brief>;
     depth(most: u32) -> Depth;
     counts() -> Vec<Count>;
+    waiting() -> Vec<Waiting>;
+    builds() -> Vec<BuildRecord>;
     workers() -> Vec<WorkerRecord>;
     paused() -> Vec<Paused>;
 }

@@ -16,6 +16,7 @@ mod notes;
 mod payloads;
 mod queues;
 mod refusals;
+mod rollouts;
 mod rows;
 mod schedules;
 mod shapes;

@@ -17,6 +17,7 @@ mod deaths;
 mod deploys;
 mod races;
 mod rolling;
+mod rollouts;
 mod silences;
 mod steps;
 mod stops;

@@ -8,6 +8,7 @@ use jobs_runtime::prelude::*;
 use serde::{Deserialize, Serialize};
 
 #[derive(Debug, Serialize, Deserialize, Job)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[job(kind = "mail.welcome", version = "1.1.0")]
 struct Welcome {
     to: String,
@@ -16,6 +17,7 @@ struct Welcome {
 }
 
 #[derive(Debug, Serialize, Deserialize, Job)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[job(kind = "mail.digest", version = "1.0.0")]
 struct Digest {
     to: String,
@@ -23,6 +25,7 @@ struct Digest {
 
 /// A long job, whose runs take turns with those of the old build.
 #[derive(Debug, Serialize, Deserialize, Job)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[job(kind = "reports.walk", version = "1.0.0", checkpoint = Taken)]
 struct Walk {
     steps: u32,
@@ -30,6 +33,7 @@ struct Walk {
 
 /// Old builds resume from it: what they don't know of it may be lost.
 #[derive(Debug, Serialize, Deserialize, Checkpoint)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[checkpoint(version = "1.1.0", readable_by = "1.0")]
 struct Taken {
     steps: u32,

@@ -6,6 +6,7 @@ use jobs_runtime::prelude::*;
 use serde::{Deserialize, Serialize};
 
 #[derive(Debug, Serialize, Deserialize, Job)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[job(kind = "mail.welcome", version = "1.0.0")]
 struct Welcome {
     to: String,
@@ -13,12 +14,14 @@ struct Welcome {
 
 /// A long job, whose runs take turns with those of the new build.
 #[derive(Debug, Serialize, Deserialize, Job)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[job(kind = "reports.walk", version = "1.0.0", checkpoint = Taken)]
 struct Walk {
     steps: u32,
 }
 
 #[derive(Debug, Serialize, Deserialize, Checkpoint)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[checkpoint(version = "1.0.0")]
 struct Taken {
     steps: u32,

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 
-use super::super::{Brief, Count, Depth, Filter, Inspect, Paused, Result, WorkerRecord};
+use super::super::{
+    Brief, BuildRecord, Count, Depth, Filter, Inspect, Paused, Result, Waiting, WorkerRecord,
+};
 use super::MemoryStore;
 use super::claim::size;
 use super::tables::{Tables, place, route};
@@ -53,6 +55,14 @@ impl Inspect for MemoryStore {
 
     async fn counts(&self) -> Result<Vec<Count>> {
         Ok(self.call(|tables, _| tables.counts()).await)
+    }
+
+    async fn waiting(&self) -> Result<Vec<Waiting>> {
+        Ok(self.call(|tables, _| tables.waiting()).await)
+    }
+
+    async fn builds(&self) -> Result<Vec<BuildRecord>> {
+        Ok(self.call(|tables, _| tables.builds()).await)
     }
 
     async fn workers(&self) -> Result<Vec<WorkerRecord>> {

@@ -160,6 +160,7 @@ impl Tables {
                 schedule.declared.remove(&Some(id));
             }
         }
+        self.builds.retain(|_, seen_at| seen_at.after(WORKERS_KEPT) >= now);
     }
 
     pub(super) fn runs_of(&self, worker: WorkerId) -> impl Iterator<Item = &JobRecord> {

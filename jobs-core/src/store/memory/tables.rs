@@ -27,6 +27,8 @@ pub(super) struct Tables {
     pub(super) events: BTreeMap<JobId, VecDeque<Event>>,
     pub(super) paused: BTreeMap<String, Paused>,
     pub(super) schedules: BTreeMap<ScheduleName, Schedule>,
+    /// What builds published, and when they were last seen.
+    pub(super) builds: BTreeMap<(String, String), Timestamp>,
     /// Who has a duty, or had it last.
     pub(super) duties: BTreeMap<Duty, WorkerId>,
     last_job: i64,

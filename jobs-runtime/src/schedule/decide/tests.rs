@@ -246,7 +246,7 @@ fn an_outage_of_a_year_is_looked_over_at_once() {
         scene.lead();
         assert_eq!(scene.jobs().len(), 1_061, "{when}");
     }
-    let took = SystemClock.elapsed() - began;
+    let took = SystemClock.elapsed().saturating_sub(began);
     assert!(took < Duration::from_secs(20), "{took:?}");
 }
 

@@ -79,6 +79,8 @@ impl PostgresStore {
             if !workers.is_empty() {
                 self.lanes().one(self.statements().prune_declarations().bind(workers)).await?;
             }
+            let builds = self.statements().prune_builds().bind(micros(WORKERS_KEPT));
+            self.lanes().one(builds).await?;
             self.lanes().one(self.statements().forget_cancel_requests()).await?;
             self.lanes().one(self.statements().forget_abandoned()).await?;
         }

@@ -1,7 +1,9 @@
 //! What people and tools look at.
 
 use async_trait::async_trait;
-use jobs_core::store::{Brief, Count, Depth, Filter, Inspect, Paused, Span, WorkerRecord};
+use jobs_core::store::{
+    Brief, BuildRecord, Count, Depth, Filter, Inspect, Paused, Span, Waiting, WorkerRecord,
+};
 use jobs_core::{Event, JobId, JobRecord, StoreError, Timestamp};
 
 use sqlx::postgres::PgRow;
@@ -107,6 +109,14 @@ impl Inspect for PostgresStore {
         }
         .await;
         read.map_err(|trouble| trouble.during("count jobs"))
+    }
+
+    async fn waiting(&self) -> Result<Vec<Waiting>, StoreError> {
+        self.waiting_jobs().await.map_err(|trouble| trouble.during("count waiting jobs"))
+    }
+
+    async fn builds(&self) -> Result<Vec<BuildRecord>, StoreError> {
+        self.published_builds().await.map_err(|trouble| trouble.during("list the builds"))
     }
 
     async fn workers(&self) -> Result<Vec<WorkerRecord>, StoreError> {

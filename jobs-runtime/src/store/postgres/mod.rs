@@ -24,6 +24,7 @@ mod lease;
 mod migrate;
 mod operate;
 mod options;
+mod rollout;
 mod row;
 mod schedule;
 mod settle;
@@ -39,11 +40,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 use jobs_core::store::{
     Author, CheckpointSave, Claim, Claimed, Duty, Enqueued, Heartbeat, NewWorker, Promoted,
-    Retention, Row, Settled, Standing, Store, Sweep, Swept, Wake,
+    Retention, Row, Settled, Standing, Store, Strand, Sweep, Swept, Wake,
 };
 use jobs_core::{
-    Fence, NewJob, ProgressNote, QueueName, Random, Route, Settlement, StoreError, StoreErrorKind,
-    StoreId, WorkerId,
+    BuildId, Fence, NewJob, ProgressNote, QueueName, Random, Route, Settlement, StoreError,
+    StoreErrorKind, StoreId, WorkerId,
 };
 use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
 use tokio::task::JoinSet;
@@ -301,6 +302,16 @@ impl Store for PostgresStore {
     async fn recall(&self, routes: &[Route], limit: u32) -> Result<u32, StoreError> {
         let recalled = self.recall_refused(routes, limit).await;
         recalled.map_err(|trouble| trouble.during("recall refused jobs"))
+    }
+
+    async fn strand(&self, strand: &Strand<'_>) -> Result<u32, StoreError> {
+        let ended = self.end_stranded(strand).await;
+        ended.map_err(|trouble| trouble.during("end stranded jobs"))
+    }
+
+    async fn publish(&self, build: &BuildId, manifest: &str) -> Result<(), StoreError> {
+        let published = self.publish_manifest(build, manifest).await;
+        published.map_err(|trouble| trouble.during("publish a manifest"))
     }
 
     async fn sweep(&self, sweep: &Sweep) -> Result<Swept, StoreError> {

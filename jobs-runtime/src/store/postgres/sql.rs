@@ -60,11 +60,19 @@ macro_rules! statements {
 statements! {
     kept {
         checkpoint, checkpoint_one, claim, claim_head, claimed_checkpoints, done, enqueue,
-        enqueue_twins, enqueue_unique, held, meta, note_progress, notify, promote, record_events, renew, reread,
-        routes, same_store, settle_done, settle_read, standing, take_duty, worker_open,
+        enqueue_twins, enqueue_unique, held, meta, note_progress, notify, promote, record_events,
+        renew, reread, routes, same_store, settle_done, settle_read, standing, take_duty,
+        worker_open,
     }
     fresh {
-        abandon, advance, briefs, cancel_waiting, close, counts, declare, depth_routes, depth_running, depth_states, enqueue_lock, enqueue_renew, enqueue_scoped, events, exhausted, expire, forget_abandoned, forget_cancel_requests, forget_checkpoints, forget_ticks, give_back_duty, held_runs, held_snapshot, job, jobs, leave, lost_runs, newest, operate_read, pause, paused, prune, prune_declarations, prune_workers, queue_turn, recall, reclaim, redrive, refused_routes, register, report, request_cancel, reschedule, resume, run_now, running_in, schedule_add, schedules, settle, states, states_settled, take_back, tick, ticked, ticks, undeclare, workers,
+        abandon, advance, briefs, builds, cancel_waiting, close, counts, declare, depth_routes,
+        depth_running, depth_states, enqueue_lock, enqueue_renew, enqueue_scoped, events, exhausted,
+        expire, forget_abandoned, forget_cancel_requests, forget_checkpoints, forget_ticks,
+        give_back_duty, held_runs, held_snapshot, job, jobs, leave, lost_runs, newest, operate_read,
+        pause, paused, prune, prune_builds, prune_declarations, prune_workers, publish, queue_turn,
+        recall, reclaim, redrive, refused_routes, register, report, request_cancel, reschedule,
+        resume, run_now, running_in, schedule_add, schedules, settle, states, states_settled,
+        strand, take_back, tick, ticked, ticks, undeclare, waiting, workers,
     }
 }
 

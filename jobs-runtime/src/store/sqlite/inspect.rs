@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use jobs_core::store::{
-    Brief, Count, Depth, Drained, Filter, Inspect, Paused, Phase, Span, WorkerRecord,
+    Brief, BuildRecord, Count, Depth, Drained, Filter, Inspect, Paused, Phase, Span, Waiting,
+    WorkerRecord,
 };
 use jobs_core::{Event, JobId, JobRecord, Timestamp, WorkerId};
 use sqlx::query::Query;
@@ -12,7 +13,7 @@ use sqlx::sqlite::{Sqlite, SqliteArguments, SqliteRow};
 
 use super::error::{During, Result};
 use super::row::Columns;
-use super::{SqliteStore, sql};
+use super::{SqliteStore, rollout, sql};
 
 const DOING: &str = "looking at the store";
 
@@ -82,6 +83,19 @@ impl Inspect for SqliteStore {
             key(a).cmp(&key(b))
         });
         Ok(counts)
+    }
+
+    async fn waiting(&self) -> Result<Vec<Waiting>> {
+        let rows = sqlx::query(sql::WAITING).fetch_all(self.reads()).await.during(DOING)?;
+        let rows = rows.iter().map(rollout::waiting);
+        let mut waiting = rows.collect::<Result<Vec<Waiting>, _>>().during(DOING)?;
+        waiting.sort_unstable_by(|a, b| a.place().cmp(&b.place()));
+        Ok(waiting)
+    }
+
+    async fn builds(&self) -> Result<Vec<BuildRecord>> {
+        let rows = sqlx::query(sql::BUILDS).fetch_all(self.reads()).await.during(DOING)?;
+        rows.iter().map(rollout::build).collect::<Result<_, _>>().during(DOING)
     }
 
     async fn workers(&self) -> Result<Vec<WorkerRecord>> {

@@ -35,6 +35,7 @@ mod migrate;
 mod note;
 mod operate;
 mod options;
+mod rollout;
 mod row;
 mod schedule;
 mod settle;
@@ -54,11 +55,11 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use jobs_core::store::{
     Author, CheckpointSave, Claim, Claimed, Duty, Enqueued, Heartbeat, NewWorker, Promoted,
-    Retention, Row, Settled, Standing, Store, Sweep, Swept, Wake,
+    Retention, Row, Settled, Standing, Store, Strand, Sweep, Swept, Wake,
 };
 use jobs_core::{
-    Clock, Fence, NewJob, ProgressNote, QueueName, Random, Route, Settlement, StoreError, StoreId,
-    WorkerId,
+    BuildId, Clock, Fence, NewJob, ProgressNote, QueueName, Random, Route, Settlement, StoreError,
+    StoreId, WorkerId,
 };
 use sqlx::SqlitePool;
 use sqlx::sqlite::SqliteConnectOptions;
@@ -309,6 +310,15 @@ impl Store for SqliteStore {
 
     async fn recall(&self, routes: &[Route], limit: u32) -> Result<u32> {
         self.writer().write(Recall::new(routes, limit)).await
+    }
+
+    async fn strand(&self, strand: &Strand<'_>) -> Result<u32> {
+        self.writer().write(rollout::End::of(strand)).await
+    }
+
+    async fn publish(&self, build: &BuildId, manifest: &str) -> Result<()> {
+        let (build, manifest) = (build.clone(), manifest.to_owned());
+        self.writer().write(rollout::Publish { build, manifest }).await
     }
 
     async fn sweep(&self, sweep: &Sweep) -> Result<Swept> {

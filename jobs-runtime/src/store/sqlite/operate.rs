@@ -98,10 +98,15 @@ async fn record(tx: &mut SqliteConnection, now: Timestamp, lines: &[Line]) -> Re
     if lines.is_empty() {
         return Ok(());
     }
+    count_events(tx, lines).await?;
+    event::record(tx, now, None, lines).await
+}
+
+/// Notes on the jobs of these lines how many events they have had.
+pub(super) async fn count_events(tx: &mut SqliteConnection, lines: &[Line]) -> Result<()> {
     let counts: Vec<_> = lines.iter().map(|line| (line.fence.job.0, line.number)).collect();
     let count = sqlx::query(sql::COUNT_EVENTS).bind(json::rows(&counts));
-    count.execute(&mut *tx).await.during("writing history")?;
-    event::record(tx, now, None, lines).await
+    count.execute(tx).await.map(drop).during("writing history")
 }
 
 /// Runs a statement over job ids, unless there are none.
@@ -355,6 +360,8 @@ impl Write for Prune {
             let forget = sqlx::query_scalar(sql::PRUNE_WORKERS).bind(before(WORKERS_KEPT));
             let workers: Vec<i64> = forget.fetch_all(&mut *tx).await.during(DOING)?;
             over(tx, sql::PRUNE_DECLARATIONS, &workers, now, DOING).await?;
+            let forget = sqlx::query(sql::PRUNE_BUILDS).bind(before(WORKERS_KEPT));
+            forget.execute(tx).await.during(DOING)?;
         }
         Ok(u32::try_from(ids.len()).unwrap_or(u32::MAX))
     }

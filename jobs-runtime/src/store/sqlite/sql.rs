@@ -15,8 +15,9 @@ macro_rules! statements {
 
 statements! {
     ABANDON = "abandon";
-    BRIEFS = "briefs";
     ADVANCE = "advance";
+    BRIEFS = "briefs";
+    BUILDS = "builds";
     CANCEL_WAITING = "cancel_waiting";
     CHECKPOINT_MOVED = "checkpoint_moved";
     CHECKPOINT_ONE = "checkpoint_one";
@@ -65,10 +66,12 @@ statements! {
     PAUSED = "paused";
     PROMOTE = "promote";
     PRUNE = "prune";
+    PRUNE_BUILDS = "prune_builds";
     PRUNE_CHECKPOINTS = "prune_checkpoints";
     PRUNE_DECLARATIONS = "prune_declarations";
     PRUNE_EVENTS = "prune_events";
     PRUNE_WORKERS = "prune_workers";
+    PUBLISH = "publish";
     READY_ROUTES = "ready_routes";
     RECALL = "recall";
     RECORD_EVENTS = "record_events";
@@ -90,6 +93,8 @@ statements! {
     SETTLE_DONE = "settle_done";
     SETTLE_READ = "settle_read";
     STANDING = "standing";
+    STRAND = "strand";
+    STRANDED_JOBS = "stranded";
     TAKE_BACK = "take_back";
     TAKE_DUTY = "take_duty";
     TICK = "tick";
@@ -97,6 +102,7 @@ statements! {
     TICKS = "ticks";
     UNDECLARE = "undeclare";
     UNREADABLE = "unreadable";
+    WAITING = "waiting";
     WORKER_OPEN = "worker_open";
     WORKERS = "workers";
 }

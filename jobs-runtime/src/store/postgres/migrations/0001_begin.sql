@@ -175,6 +175,15 @@ CREATE TABLE {schema}.abandoned (
     claim_number BIGINT NOT NULL
 );
 
+-- What builds say about themselves: a row for each program of a build.
+CREATE TABLE {schema}.build (
+    build TEXT NOT NULL,
+    fingerprint BIGINT NOT NULL,
+    seen_at_us BIGINT NOT NULL,
+    manifest TEXT NOT NULL,
+    PRIMARY KEY (build, fingerprint)
+);
+
 CREATE TABLE {schema}.pause (
     queue VARCHAR(255) COLLATE "C" PRIMARY KEY,
     paused_by TEXT NOT NULL,

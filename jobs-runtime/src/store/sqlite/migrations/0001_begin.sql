@@ -233,6 +233,15 @@ CREATE TABLE jobs_abandoned (
     claim_number INTEGER NOT NULL
 ) STRICT;
 
+-- What builds say about themselves: a row for each program of a build.
+CREATE TABLE jobs_build (
+    build TEXT NOT NULL,
+    fingerprint INTEGER NOT NULL,
+    manifest TEXT NOT NULL,
+    seen_at_us INTEGER NOT NULL,
+    PRIMARY KEY (build, fingerprint)
+) STRICT;
+
 -- Queues that nothing is claimed from.
 CREATE TABLE jobs_pause (
     queue TEXT PRIMARY KEY,

@@ -1,0 +1,227 @@
+//! What a build says about itself: the kinds that it reads, handles, produces and has retired.
+//!
+//! Every worker publishes it with its lease, and a program that only enqueues when it is opened with
+//! [`JobsBuilder::produces`](crate::JobsBuilder::produces). Two of them side by side tell what a
+//! deploy does to the jobs of the other; [`check`] says it.
+
+mod check;
+mod finding;
+
+use jobs_core::store::WorkerRecord;
+use jobs_core::{
+    Job, Line, Reader, Route, RouteVerdict, Stamp, Verdict, Version, Versioned, judge,
+};
+use serde::{Deserialize, Serialize};
+
+pub use self::check::{check, diff};
+pub use self::finding::{Answer, Code, Finding, Order, Severity};
+use crate::registry::{Handled, Handlers};
+
+/// What a build says about itself. As JSON it keeps its form: unknown fields are ignored and absent
+/// ones are empty.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Manifest {
+    /// What it handles, in order of kind.
+    #[serde(default)]
+    pub handles: Vec<HandledKind>,
+    /// What it says that it enqueues without handling it, in order of kind.
+    #[serde(default)]
+    pub produces: Vec<ProducedKind>,
+    /// The kinds that it has retired.
+    #[serde(default)]
+    pub retired: Vec<String>,
+}
+
+/// A kind that a build handles, and so may enqueue as well.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HandledKind {
+    /// What it enqueues of the kind.
+    #[serde(flatten)]
+    pub newest: ProducedKind,
+    /// Other kinds that it reads as this one.
+    #[serde(default)]
+    pub aliases: Vec<String>,
+    /// The newest version of each line that it reads, oldest first.
+    pub reads: Vec<String>,
+    /// The same of its checkpoint.
+    #[serde(default)]
+    pub checkpoint_reads: Vec<String>,
+    /// As the policy says.
+    #[serde(default)]
+    pub priority: i16,
+    /// As the policy says.
+    #[serde(default)]
+    pub max_failures: u32,
+    /// As the policy says.
+    #[serde(default)]
+    pub timeout_ms: Option<u64>,
+}
+
+/// A kind that a build enqueues.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProducedKind {
+    /// The kind.
+    pub kind: String,
+    /// As which version.
+    #[serde(default)]
+    pub version: String,
+    /// The oldest reader that its author vouches for.
+    #[serde(default)]
+    pub readable_by: String,
+    /// Into which queue.
+    #[serde(default)]
+    pub queue: String,
+    /// Stands for the shape as it is written; empty where it is unknown.
+    #[serde(default)]
+    pub fingerprint: String,
+}
+
+impl Manifest {
+    /// What a registry says.
+    pub fn of<S>(handlers: &Handlers<S>) -> Self {
+        let mut handles: Vec<_> = handlers.all().iter().map(handled).collect();
+        handles.sort_by(|a, b| a.newest.kind.cmp(&b.newest.kind));
+        let mut retired: Vec<_> = handlers.retired().map(str::to_owned).collect();
+        retired.sort_unstable();
+        Self { handles, produces: handlers.produced().to_vec(), retired }
+    }
+
+    /// Reads a manifest that was published or printed.
+    ///
+    /// # Errors
+    /// That of JSON.
+    pub fn parse(text: &str) -> Result<Self, serde_json::Error> {
+        serde_json::from_str(text)
+    }
+
+    /// As JSON text.
+    ///
+    /// # Panics
+    /// Never: it is plain JSON.
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(self).expect("a manifest is plain JSON")
+    }
+
+    /// What the build knows of a kind, which may be an alias.
+    pub fn handled(&self, kind: &str) -> Option<&HandledKind> {
+        let is_it = |it: &&HandledKind| {
+            it.newest.kind == kind || it.aliases.iter().any(|alias| alias == kind)
+        };
+        self.handles.iter().find(is_it)
+    }
+
+    /// Whether a worker of the build ends such a job instead of giving it back: it runs it, or finds
+    /// it retired or malformed.
+    pub fn takes(&self, kind: &str, version: &str, min_reader: Option<&str>) -> bool {
+        let Ok(stamp) = Stamp::parse(version, min_reader) else { return true };
+        match self.judge(kind, stamp) {
+            Verdict::Run
+            | Verdict::Upcast { .. }
+            | Verdict::TolerantRead { .. }
+            | Verdict::Retired => true,
+            Verdict::Refuse(_) => false,
+        }
+    }
+
+    fn judge(&self, kind: &str, stamp: Stamp) -> Verdict {
+        if self.retired.iter().any(|retired| retired == kind) {
+            return judge(stamp, Reader::Retired);
+        }
+        let lines = self.handled(kind).map(HandledKind::lines).unwrap_or_default();
+        judge(stamp, if lines.is_empty() { Reader::Unknown } else { Reader::Reads(&lines) })
+    }
+
+    /// What a worker of the build can tell of a route.
+    pub(crate) fn route(&self, route: &Route) -> RouteVerdict {
+        let lines = route.parts().and_then(|(kind, _)| self.handled(kind)).map(HandledKind::lines);
+        let lines = lines.unwrap_or_default();
+        route.judge(|kind| {
+            if self.retired.iter().any(|retired| retired == kind) {
+                Reader::Retired
+            } else if lines.is_empty() {
+                Reader::Unknown
+            } else {
+                Reader::Reads(&lines)
+            }
+        })
+    }
+
+    /// All that it may enqueue, and whether it handles that too.
+    fn enqueues(&self) -> impl Iterator<Item = (&ProducedKind, bool)> {
+        let handled = self.handles.iter().map(|kind| (&kind.newest, true));
+        handled.chain(self.produces.iter().map(|kind| (kind, false)))
+    }
+}
+
+impl HandledKind {
+    /// What it reads; a text that is no version reads nothing.
+    fn lines(&self) -> Vec<Line> {
+        lines(&self.reads)
+    }
+}
+
+impl ProducedKind {
+    /// What a build enqueues of a job.
+    pub(crate) fn of<J: Job>() -> Self {
+        let (version, reader) = (J::VERSION, J::MIN_READER);
+        Self {
+            kind: J::KIND.to_owned(),
+            version: version.to_string(),
+            readable_by: reader.to_string(),
+            queue: J::POLICY.queue.to_owned(),
+            fingerprint: fingerprint::<J>(),
+        }
+    }
+
+    fn reader(&self) -> Option<&str> {
+        Some(self.readable_by.as_str()).filter(|text| !text.is_empty())
+    }
+
+    fn stamp(&self) -> Option<Stamp> {
+        Stamp::parse(&self.version, self.reader()).ok()
+    }
+
+    fn version(&self) -> Option<Version> {
+        Version::parse(&self.version).ok()
+    }
+}
+
+/// What the workers that have not ended say, each thing once. What is no manifest, such as that of a
+/// build from before it had this form, says nothing.
+pub(crate) fn live(workers: &[WorkerRecord]) -> Vec<Manifest> {
+    let open = workers.iter().filter(|worker| worker.ended_at.is_none());
+    let mut texts: Vec<&str> = open.map(|worker| worker.manifest.as_str()).collect();
+    texts.sort_unstable();
+    texts.dedup();
+    texts.into_iter().filter_map(|text| Manifest::parse(text).ok()).collect()
+}
+
+fn fingerprint<V: Versioned>() -> String {
+    if V::FINGERPRINT == 0 { String::new() } else { format!("{:016x}", V::FINGERPRINT) }
+}
+
+fn lines(texts: &[String]) -> Vec<Line> {
+    let line = |text: &String| {
+        Version::parse(text).ok().map(|it| Line { major: it.major, minor: it.minor })
+    };
+    texts.iter().filter_map(line).collect()
+}
+
+fn handled<S>(handled: &Handled<S>) -> HandledKind {
+    let newest = |lines: &[Line]| {
+        lines.iter().map(|line| format!("{}.{}", line.major, line.minor)).collect()
+    };
+    let timeout = handled.policy.timeout;
+    HandledKind {
+        newest: handled.newest.clone(),
+        aliases: handled.aliases.iter().map(|&alias| alias.to_owned()).collect(),
+        reads: newest(&handled.lines),
+        checkpoint_reads: newest(&handled.checkpoint_lines),
+        priority: handled.policy.priority,
+        max_failures: handled.policy.max_failures,
+        timeout_ms: timeout.map(|span| u64::try_from(span.as_millis()).unwrap_or(u64::MAX)),
+    }
+}
+
+#[cfg(test)]
+mod tests;
