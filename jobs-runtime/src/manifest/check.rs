@@ -102,10 +102,9 @@ impl Comparison<'_> {
         let (severity, what) = match self.unreadable(kind) {
             None => (Severity::Error, "nobody would run what is left of it".to_owned()),
             Some(0) => (Severity::Warning, "no job of it waits at the moment".to_owned()),
-            Some(jobs) => (
-                Severity::Error,
-                format!("{} of it wait, and nobody would run them", counted(jobs)),
-            ),
+            Some(jobs) => {
+                (Severity::Error, format!("{}, and nobody would run them", jobs_wait(jobs)))
+            }
         };
         let instead = "Keep the handler until nothing enqueues it and its last job has ended; or \
                        declare it `retired`, which ends what is left";
@@ -136,8 +135,7 @@ impl Comparison<'_> {
             Some(0) => return None,
             None => (Severity::Warning, "jobs of it that wait become dead letters".to_owned()),
             Some(jobs) => {
-                let jobs = counted(jobs);
-                (Severity::Error, format!("{jobs} of it wait and would become dead letters"))
+                (Severity::Error, format!("{} and would become dead letters", jobs_wait(jobs)))
             }
         };
         let instead = "Let them end first, or cancel them, so that nothing is lost by surprise";
@@ -182,7 +180,8 @@ impl Comparison<'_> {
             _ => Severity::Error,
         };
         let count = match jobs {
-            Some(jobs @ 1..) => format!("{} wait that this build can't read", counted(jobs)),
+            Some(1) => "1 job waits that this build can't read".to_owned(),
+            Some(jobs @ 2..) => format!("{jobs} jobs wait that this build can't read"),
             Some(0) => "no job waits that this build can't read".to_owned(),
             None => "jobs of it would wait".to_owned(),
         };
@@ -230,9 +229,8 @@ impl Comparison<'_> {
             if is_retired {
                 return self.retired(kind);
             }
-            let jobs = counted(self.unreadable(kind).unwrap_or_default());
-            let what =
-                format!("{jobs} of it wait, and neither a live build nor this one handles it");
+            let jobs = jobs_wait(self.unreadable(kind).unwrap_or_default());
+            let what = format!("{jobs}, and neither a live build nor this one handles it");
             let instead = "Deploy a build that does, or declare it `retired`; see `jobs stranded`";
             Some(finding(Code::KindRemoved, Severity::Warning, kind, what, instead))
         });
@@ -240,8 +238,8 @@ impl Comparison<'_> {
     }
 }
 
-fn counted(jobs: u64) -> String {
-    if jobs == 1 { "1 job".to_owned() } else { format!("{jobs} jobs") }
+fn jobs_wait(jobs: u64) -> String {
+    if jobs == 1 { "1 job of it waits".to_owned() } else { format!("{jobs} jobs of it wait") }
 }
 
 /// Older builds would run a newer minor.

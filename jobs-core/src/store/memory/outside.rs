@@ -76,6 +76,7 @@ impl MemoryStore {
                 schedule.declared.values_mut().for_each(|(since, _)| back(since));
                 schedule.ticks.iter_mut().for_each(|tick| back(&mut tick.at));
             }
+            tables.builds.values_mut().for_each(back);
             tables.paused.values_mut().for_each(|paused| back(&mut paused.at));
         })
         .await;

@@ -9,8 +9,9 @@ SELECT
     saved.version AS checkpoint_version, saved.min_reader AS checkpoint_min_reader,
     saved.text AS checkpoint_text, saved.number AS checkpoint_number, job.refused_reason,
     job.refused_build, job.error_class, job.error_text, job.build, job.enqueued_at_us,
-    job.due_at_us, job.claimed_at_us, job.finished_at_us, job.progress,
-    job.result
+    job.due_at_us, job.claimed_at_us, job.finished_at_us,
+    job.unique_while, job.expires_at_us, coalesce(job.key_number, 0) AS key_number,
+    job.progress, job.result
 FROM (
     SELECT * FROM {schema}.job AS job
     WHERE job.id < $11::bigint
