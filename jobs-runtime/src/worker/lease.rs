@@ -77,12 +77,15 @@ impl Tenancy {
     }
 
     /// A registration that was sent at `sent_at` was accepted. One that comes after the close is left
-    /// to end by itself.
+    /// to end by itself. After an outage this process sweeps nothing for one lease, so that workers
+    /// which live renew first, and what this one gave up is settled as that and not as crashed.
     pub(crate) fn registered(&self, worker: WorkerId, sent_at: Duration) {
         {
             let mut state = self.state();
             state.renewed_at = sent_at;
-            state.latest = Some(worker);
+            if state.latest.replace(worker).is_some() {
+                state.sweep_from = sent_at + self.lease.length();
+            }
         }
         self.tenure.send_if_modified(|tenure| {
             let is_wanted = *tenure != Tenure::Closed;
@@ -100,8 +103,7 @@ impl Tenancy {
         }
     }
 
-    /// The lease of a worker is lost. After an outage this process sweeps nothing for one lease, so
-    /// that workers which live renew first.
+    /// The lease of a worker is lost; this process sweeps nothing for one lease.
     pub(crate) fn lost(&self, worker: WorkerId, now: Duration) {
         self.state().sweep_from = now + self.lease.length();
         self.tenure.send_if_modified(|tenure| {

@@ -52,10 +52,16 @@ struct Fleet {
 }
 
 impl Fleet {
-    fn start(&mut self, binary: &str) {
+    /// Starts a worker, and returns when it has registered: it hears a signal from then on.
+    async fn start(&mut self, binary: &str, jobs: &Jobs) {
         self.started += 1;
+        let name = format!("worker-{}", self.started);
         let setup = Setup { binary: binary.into(), ..self.setup.clone() };
-        self.workers.push(setup.start(&format!("worker-{}", self.started)));
+        self.workers.push(setup.start(&name));
+        until("the worker has registered", Duration::from_secs(30), async || {
+            jobs.inspect().workers().await.unwrap().iter().any(|worker| worker.name == name)
+        })
+        .await;
     }
 
     /// Replaces the workers one by one, and enqueues a share of jobs after each.
@@ -63,7 +69,7 @@ impl Fleet {
         for _ in 0..WORKERS {
             let goes = self.workers.remove(0);
             goes.signal(Signal::TERM);
-            self.start(to);
+            self.start(to, jobs).await;
             enqueue(jobs, share).await;
             assert!(goes.wait().success());
         }
@@ -97,7 +103,7 @@ async fn roll(store: MakeSetup) {
     let share = sized(8, 52);
     let mut fleet = Fleet { setup, workers: Vec::new(), started: 0 };
     for _ in 0..WORKERS {
-        fleet.start(OLD);
+        fleet.start(OLD, &jobs).await;
     }
     enqueue(&jobs, share).await;
     fleet.roll(NEW, &jobs, share).await;
