@@ -24,7 +24,8 @@
 //!
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
 //! let inline = Inline::new(Registry::new().handle(welcome).build()?, ()).await;
-//! assert_eq!(inline.run(Welcome { to: "ann".into() }).await?, Outcome::Done);
+//! let outcome = inline.run(Welcome { to: "ann".into() }).await.expect("somebody to welcome");
+//! assert_eq!(outcome, Outcome::Done);
 //!
 //! // What the application's own code would do with its client:
 //! inline.jobs().enqueue(Welcome { to: "bob".into() }).delay(Duration::from_secs(60)).await?;
