@@ -158,3 +158,6 @@ impl Tenancy {
         self.state().phase
     }
 }
+
+#[cfg(test)]
+mod tests;
