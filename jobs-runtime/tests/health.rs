@@ -1,7 +1,9 @@
 //! Health and metrics, asked as a supervisor asks them: over HTTP, whatever handlers do.
 
+use std::fmt::Debug;
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::str::FromStr;
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -176,6 +178,81 @@ async fn metrics_tell_of_runs_and_queues() {
         assert!(text.contains(name), "{name} is not in:\n{text}");
     }
     assert!(text.contains("jobs_queue_head_age_seconds{queue=\"slow\"}"), "{text}");
+}
+
+/// A metric's value in what `/metrics` answers; 0 where it is absent.
+fn value<T: FromStr<Err: Debug> + Default>(text: &str, name: &str) -> T {
+    let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    line.map_or_else(T::default, |value| value.parse().unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn metrics_tell_of_drains() {
+    let jobs = Jobs::open("memory:").await.unwrap();
+    let address = free_address();
+    // Answers for this process, whichever of its workers drains.
+    let (stop, stopped) = oneshot::channel::<()>();
+    let asked = Worker::new(&jobs, handlers(), Arc::default()).queue("none");
+    let asked = asked.health(address.to_string()).run_until(async { drop(stopped.await) });
+    let draining = async {
+        let before = answered(address, "/metrics", 200).await;
+        let (release, asks) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+        let worker = Worker::new(&jobs, handlers(), release.clone());
+        let worker = worker.grace_period(Duration::from_secs(2));
+        let running = worker.run_until(asks.notified());
+        let ids = jobs.enqueue_all([Wait, Wait]).await.unwrap();
+        let stopping = async {
+            for id in ids {
+                while jobs.job(id.id()).await.unwrap().unwrap().claimed_at.is_none() {
+                    tokio::time::sleep(Duration::from_millis(5)).await;
+                }
+            }
+            asks.notify_one();
+            // One of the two ends in time.
+            release.notify_one();
+            loop {
+                let text = answered(address, "/metrics", 200).await;
+                if value::<u64>(&text, "jobs_drained_total{outcome=\"settled\"}") > 0 {
+                    return text;
+                }
+            }
+        };
+        let (report, within) = tokio::join!(running, stopping);
+        let report = report.unwrap().in_drain;
+        assert_eq!((report.settled, report.interrupted, report.released), (1, 1, 0));
+        let grown = |text: &str, name: &str| value::<u64>(text, name) - value::<u64>(&before, name);
+        assert_eq!(grown(&within, "jobs_drain_seconds_count"), 0, "the drain goes on");
+        let after = answered(address, "/metrics", 200).await;
+        for (outcome, wanted) in
+            [("settled", 1), ("interrupted", 1), ("released", 0), ("abandoned", 0)]
+        {
+            let name = format!("jobs_drained_total{{outcome=\"{outcome}\"}}");
+            assert!(after.contains(&name), "{name} is not in:\n{after}");
+            assert_eq!(grown(&after, &name), wanted, "{name}");
+        }
+        assert_eq!(grown(&after, "jobs_drain_seconds_count"), 1);
+        let sum = |text: &str| value::<f64>(text, "jobs_drain_seconds_sum");
+        let took = sum(&after) - sum(&before);
+        assert!((took - report.took.as_secs_f64()).abs() < 1e-6, "{took} is not {report:?}");
+        stop.send(()).unwrap();
+    };
+    let (ended, ()) = tokio::join!(asked, draining);
+    ended.unwrap();
+}
+
+#[test]
+fn every_metric_is_documented() {
+    let documented = include_str!("../../docs/metrics.md");
+    for source in
+        [include_str!("../src/telemetry.rs"), include_str!("../src/worker/health/recorder.rs")]
+    {
+        for name in source.split('"').filter(|text| text.starts_with("jobs_")) {
+            assert!(
+                documented.contains(&format!("| `{name}` |")),
+                "{name} is not in docs/metrics.md"
+            );
+        }
+    }
 }
 
 #[tokio::test]
