@@ -105,7 +105,7 @@ async fn a_process_that_stood_still_for_two_leases_writes_nothing_stale() {
     running(&jobs, &ids).await;
     let second = setup.start("second");
     let still_since = SystemClock.elapsed();
-    stopped.signal(Signal::STOP);
+    stopped.stand_still(&setup).await;
     // Goes on while the others run its jobs: its own handlers then end first.
     until("two leases have passed, and the jobs run elsewhere", SOON, async || {
         let taken = |record: &JobRecord| record.state == State::Running && record.claim.0 > 1;
@@ -146,7 +146,7 @@ async fn what_a_process_writes_after_three_leases_of_silence_is_refused() {
         .await;
         let second = setup.start("second");
         let still_since = SystemClock.elapsed();
-        stopped.signal(Signal::STOP);
+        stopped.stand_still(&setup).await;
         for id in &ids {
             until_state(&jobs, *id, State::Succeeded, SOON).await;
         }
