@@ -4,10 +4,12 @@ use std::fmt::Debug;
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::str::FromStr;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use jobs_runtime::store::{Phase, WorkerRecord};
 use jobs_runtime::{Handlers, Job, JobContext, JobError, Jobs, Registry, Worker};
 use serde::{Deserialize, Serialize};
 use tokio::sync::{Notify, oneshot};
@@ -180,6 +182,23 @@ async fn metrics_tell_of_runs_and_queues() {
     assert!(text.contains("jobs_queue_head_age_seconds{queue=\"slow\"}"), "{text}");
 }
 
+/// Jobs that have begun, and what ends one of them.
+#[derive(Debug, Default)]
+struct Gate {
+    begun: AtomicUsize,
+    release: Notify,
+}
+
+#[derive(Debug, Serialize, Deserialize, Job)]
+#[job(kind = "health.stay", version = "1.0.0")]
+struct Stay;
+
+async fn stay(_: Stay, cx: JobContext<Arc<Gate>>) -> Result<(), JobError> {
+    cx.state.begun.fetch_add(1, Ordering::SeqCst);
+    cx.state.release.notified().await;
+    Ok(())
+}
+
 /// A metric's value in what `/metrics` answers; 0 where it is absent.
 fn value<T: FromStr<Err: Debug> + Default>(text: &str, name: &str) -> T {
     let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
@@ -196,20 +215,23 @@ async fn metrics_tell_of_drains() {
     let asked = asked.health(address.to_string()).run_until(async { drop(stopped.await) });
     let draining = async {
         let before = answered(address, "/metrics", 200).await;
-        let (release, asks) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
-        let worker = Worker::new(&jobs, handlers(), release.clone());
-        let worker = worker.grace_period(Duration::from_secs(2));
+        let (gate, asks) = (Arc::new(Gate::default()), Notify::new());
+        let handlers = Registry::new().handle(stay).build().unwrap();
+        let worker = Worker::new(&jobs, handlers, gate.clone());
+        let worker = worker.lease(Duration::from_secs(1)).grace_period(Duration::from_secs(4));
         let running = worker.run_until(asks.notified());
-        let ids = jobs.enqueue_all([Wait, Wait]).await.unwrap();
+        jobs.enqueue_all([Stay, Stay]).await.unwrap();
         let stopping = async {
-            for id in ids {
-                while jobs.job(id.id()).await.unwrap().unwrap().claimed_at.is_none() {
-                    tokio::time::sleep(Duration::from_millis(5)).await;
-                }
+            while gate.begun.load(Ordering::SeqCst) < 2 {
+                tokio::time::sleep(Duration::from_millis(5)).await;
             }
             asks.notify_one();
+            let is_draining = |worker: &WorkerRecord| worker.phase == Phase::Quiet;
+            while !jobs.inspect().workers().await.unwrap().iter().any(is_draining) {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
             // One of the two ends in time.
-            release.notify_one();
+            gate.release.notify_one();
             loop {
                 let text = answered(address, "/metrics", 200).await;
                 if value::<u64>(&text, "jobs_drained_total{outcome=\"settled\"}") > 0 {

@@ -188,6 +188,11 @@ impl Process {
         self.child.try_wait().expect("it can be asked").is_none()
     }
 
+    /// Where it logs.
+    pub fn log_file(&self) -> PathBuf {
+        self.log.clone()
+    }
+
     /// What it logged so far.
     ///
     /// # Panics

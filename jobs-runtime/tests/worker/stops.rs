@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use jobs_runtime::prelude::*;
 use jobs_runtime::{Counters, Interrupted, State};
+use tokio::runtime::Builder;
+use tokio_util::task::TaskTracker;
 
 use crate::support::{Act, App, Running, act, ended, is_running, open, until, worker};
 
@@ -104,6 +106,7 @@ struct Hold {
     begun: Arc<AtomicBool>,
     until: Arc<Mutex<Receiver<()>>>,
     says: Sender<String>,
+    later: TaskTracker,
 }
 
 async fn block(_: Block, cx: JobContext<Hold, At>) -> Result<(), JobError> {
@@ -113,25 +116,40 @@ async fn block(_: Block, cx: JobContext<Hold, At>) -> Result<(), JobError> {
     cx.state.begun.store(true, Ordering::SeqCst);
     // Holds its thread; it also returns when the test is gone.
     let _ = cx.state.until.lock().unwrap().recv();
-    let answer = cx.checkpoint(&At(1)).await;
-    cx.state.says.send(answer.unwrap_err().to_string()).unwrap();
+    // Tracked elsewhere, since this run is aborted as soon as it yields.
+    let later = cx.state.later.clone();
+    later.spawn(async move {
+        let answer = cx.checkpoint(&At(1)).await;
+        cx.state.says.send(answer.unwrap_err().to_string()).unwrap();
+    });
     Ok(())
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+#[tokio::test]
 async fn a_handler_that_blocks_for_ever_is_left_behind_and_can_write_no_more() {
     for jobs in open().await {
         let (release, until_released) = channel();
         let (says, said) = channel();
         let until_released = Arc::new(Mutex::new(until_released));
-        let hold = Hold { begun: Arc::default(), until: until_released, says };
+        let (begun, later) = (Arc::default(), TaskTracker::new());
+        let hold = Hold { begun, until: until_released, says, later };
         let handlers = || Registry::new().handle(block).build().unwrap();
         let worker = || worker(&jobs, handlers(), hold.clone()).lease(Duration::from_secs(1));
         let first = worker().lease(Duration::from_mins(1));
-        let first = Running::start(first.grace_period(Duration::from_secs(2)));
+        let first = first.grace_period(Duration::from_secs(2));
+        // On a runtime of its own, of which it holds a thread for ever.
+        let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+        let first = std::thread::spawn(move || {
+            let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build();
+            let runtime = runtime.unwrap();
+            let report = runtime.block_on(first.run_until(async { drop(stopped.await) }));
+            (report.unwrap(), runtime)
+        });
         let id = jobs.enqueue(Block {}).await.unwrap().id();
         until(&jobs, id, |_| hold.begun.load(Ordering::SeqCst)).await;
-        let report = first.stop().await;
+        stop.send(()).unwrap();
+        let first = tokio::task::spawn_blocking(|| first.join().unwrap());
+        let (report, runtime) = first.await.unwrap();
         assert_eq!((report.abandoned, report.in_drain.abandoned), (1, 1));
         assert!(report.took < Duration::from_secs(2), "{:?}", report.took);
         assert_eq!(jobs.job(id).await.unwrap().unwrap().state, State::Running);
@@ -150,6 +168,7 @@ async fn a_handler_that_blocks_for_ever_is_left_behind_and_can_write_no_more() {
         let record = jobs.job(id).await.unwrap().unwrap();
         assert_eq!(record.state, State::Succeeded);
         assert_eq!(record.checkpoint.unwrap().text, record.claim.0.to_string());
+        runtime.shutdown_background();
     }
 }
 

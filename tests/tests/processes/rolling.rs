@@ -26,8 +26,10 @@ async fn end(process: Process, turn: usize) {
         process.signal(Signal::CONT);
     }
     process.signal(Signal::TERM);
+    let log = process.log_file();
     let ended = tokio::task::spawn_blocking(|| process.wait()).await.unwrap();
-    assert!(ended.success(), "turn {turn}: {ended}");
+    let log = || std::fs::read_to_string(log).unwrap_or_default();
+    assert!(ended.success(), "turn {turn}: {ended}: {}", log());
 }
 
 async fn roll(store: MakeSetup) {
@@ -36,8 +38,8 @@ async fn roll(store: MakeSetup) {
     let passed = || SystemClock.elapsed().saturating_sub(begun);
     let setup = store(BINARY, folder.path())
         .with("LEASE_MS", &LEASE.as_millis())
-        .with("GRACE_MS", &2_000)
-        .with("CONCURRENCY", &sized(2, 16));
+        .with("GRACE_MS", &sized(2_000, 5_000))
+        .with("CONCURRENCY", &sized(2, 10));
     let jobs = setup.open().await;
     let (wanted, longest) = (sized(80, 5_000), sized(2_000, 5_000));
     let millis = |n: u64| 50 + n * 7_919 % (longest - 50);
@@ -84,8 +86,9 @@ async fn roll(store: MakeSetup) {
 
 /// Waits until every job has succeeded; says what has not.
 async fn until_done(jobs: &Jobs, wanted: u64, limit: Duration) {
-    let done = until("", limit, async || count(jobs, State::Succeeded).await == wanted);
-    if tokio::time::timeout(limit - Duration::from_secs(1), done).await.is_err() {
+    let all_succeed = async || count(jobs, State::Succeeded).await == wanted;
+    let done = until("every job has succeeded", Duration::MAX, all_succeed);
+    if tokio::time::timeout(limit, done).await.is_err() {
         for record in all(jobs).await.iter().filter(|record| record.state != State::Succeeded) {
             println!("{record:?}");
         }

@@ -8,7 +8,7 @@ use jobs_runtime::{Clock, Counters, EXIT_UNFINISHED, SystemClock};
 use super::*;
 
 const SOON: Duration = Duration::from_secs(20);
-const GRACE: Duration = Duration::from_secs(2);
+const GRACE: Duration = Duration::from_secs(5);
 
 /// For how long the lock is held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,7 +46,7 @@ async fn a_claim_that_waits_for_the_file_at_the_stop_goes_back_unrun_and_counts_
         if ids.len() == turns {
             break;
         }
-        let held = if turn % 4 == 3 { Held::PastTheExit } else { Held::PastTheStop };
+        let held = if turn % 10 == 9 { Held::PastTheExit } else { Held::PastTheStop };
         let what = format!("turn {turn}, held {held:?}");
         let process = setup.start(&format!("worker {turn}"));
         until("the worker is idle", SOON, async || process.log().contains("registered")).await;
@@ -70,7 +70,7 @@ async fn a_claim_that_waits_for_the_file_at_the_stop_goes_back_unrun_and_counts_
         if held == Held::PastTheStop {
             execute(&mut shell, "COMMIT").await;
         }
-        let log = setup.ledger.with_file_name(format!("worker {turn}.log"));
+        let log = process.log_file();
         let status = tokio::task::spawn_blocking(|| process.wait()).await.unwrap();
         let took = SystemClock.elapsed().saturating_sub(asked_at);
         assert!(took < GRACE, "{what}: {took:?}");
