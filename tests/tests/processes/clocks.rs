@@ -15,9 +15,7 @@ fn start_with_clock(setup: &Setup, name: &str, ahead_ms: i64, step_ms: i64) -> P
 
 #[tokio::test]
 async fn clocks_that_differ_or_step_neither_free_nor_freeze_a_lease() {
-    for store in STORES {
-        differ_and_step(store).await;
-    }
+    over_each_store(differ_and_step).await;
 }
 
 async fn differ_and_step(store: MakeSetup) {

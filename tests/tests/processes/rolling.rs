@@ -9,9 +9,7 @@ const PROCESSES: usize = 4;
 
 #[tokio::test]
 async fn rolling_restarts_lose_and_double_nothing() {
-    for store in STORES {
-        roll(store).await;
-    }
+    over_each_store(roll).await;
 }
 
 /// Ends a process, turn by turn: every second one by a kill. Answers whether an orderly stop was cut off,

@@ -55,25 +55,20 @@ async fn stopped(store: MakeSetup, how: Staying, threads: usize) -> Stopped {
 
 #[tokio::test]
 async fn a_handler_that_can_be_ended_is_given_back_before_a_clean_exit() {
-    let over: [MakeSetup; 2] = [Setup::over_sqlite, Setup::over_postgres];
-    for (how, store) in [Staying::Cooperative, Staying::Deaf].into_iter().zip(over) {
+    let check = async |how, store: MakeSetup| {
         let Stopped { status, took, left, record } = stopped(store, how, 2).await;
         assert_eq!((status, left), (Some(0), State::Ready), "{how:?}");
         assert!(took < GRACE, "{how:?} took {took:?}");
         assert_eq!((record.counters.interruptions, record.counters.crashes), (1, 0), "{how:?}");
+    };
+    for how in [Staying::Cooperative, Staying::Deaf] {
+        tokio::join!(check(how, Setup::over_sqlite), check(how, Setup::over_postgres));
     }
 }
 
 #[tokio::test]
 async fn a_handler_that_can_not_be_ended_holds_no_process_and_is_no_crash() {
-    let cases: [(MakeSetup, _, _); 5] = [
-        (Setup::over_sqlite, Staying::Spinning, 2),
-        (Setup::over_sqlite, Staying::Spinning, 0),
-        (Setup::over_sqlite, Staying::Blocking, 2),
-        (Setup::over_postgres, Staying::Spinning, 0),
-        (Setup::over_postgres, Staying::Blocking, 2),
-    ];
-    for (store, how, threads) in cases {
+    let check = async |how, threads, store: MakeSetup| {
         let Stopped { status, took, left, record } = stopped(store, how, threads).await;
         let ended = (status, left);
         let wanted = (Some(jobs_runtime::EXIT_UNFINISHED), State::Running);
@@ -81,5 +76,9 @@ async fn a_handler_that_can_not_be_ended_holds_no_process_and_is_no_crash() {
         assert!(took < GRACE, "{how:?} on {threads} threads took {took:?}");
         let Counters { failures, interruptions, crashes, .. } = record.counters;
         assert_eq!((failures, interruptions, crashes), (0, 1, 0), "{how:?} on {threads} threads");
+    };
+    for (how, threads) in [(Staying::Spinning, 2), (Staying::Spinning, 0), (Staying::Blocking, 2)] {
+        let over = |store| check(how, threads, store);
+        tokio::join!(over(Setup::over_sqlite), over(Setup::over_postgres));
     }
 }
