@@ -208,7 +208,7 @@ where
     entry.signals.end_spawned().await;
     let ending = span.in_scope(|| ending(ended, entry, timeout));
     match judged.handled.policy.on_stop {
-        OnStop::Undo => undo::undone(shared, job, judged, entry, ending).instrument(span).await,
+        OnStop::Undo => undo::undone(shared, job, entry, ending).instrument(span).await,
         _ => ending,
     }
 }

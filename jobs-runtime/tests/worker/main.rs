@@ -23,5 +23,6 @@ mod shapes;
 mod stops;
 mod suspects;
 mod texts;
+mod undos;
 mod versions;
 mod waits;
