@@ -91,3 +91,14 @@ fn a_lock_that_can_not_be_read_is_no_lock_that_passes() {
     let error = subject::<Plain>((1, 0)).check(folder.path(), Mode::Check).unwrap_err();
     assert!(error.contains("can't read"), "{error}");
 }
+
+#[test]
+fn an_alias_whose_locks_can_not_be_read_does_not_pass() {
+    let folder = TempDir::new().unwrap();
+    lock::<Plain>(folder.path(), (1, 0));
+    let renamed = || Subject { kinds: vec!["test.drift", "test.old"], ..subject::<Plain>((1, 0)) };
+    renamed().check(folder.path(), Mode::Check).unwrap();
+    fs::write(folder.path().join("jobs.lock/test.old"), "no folder").unwrap();
+    let error = renamed().check(folder.path(), Mode::Check).unwrap_err();
+    assert!(error.contains("can't read the locks of `test.old`"), "{error}");
+}
