@@ -10,7 +10,7 @@ use super::super::{
 };
 use super::MemoryStore;
 use super::claim::size;
-use super::tables::{Tables, due_at, event, fence};
+use super::tables::{Tables, due_at, event, fence, turn};
 use crate::clock::Timestamp;
 use crate::id::JobId;
 use crate::name::QueueName;
@@ -67,7 +67,7 @@ impl Tables {
         let fence = fence(job);
         match job.state {
             State::Scheduled | State::Ready => {
-                job.state = State::Cancelled;
+                turn(job, State::Cancelled);
                 job.finished_at = Some(now);
                 let text = "cancelled while it waited".to_owned();
                 self.record(now, fence, None, event(EventKind::Cancelled, CANCELLED, text));
@@ -123,7 +123,8 @@ impl Tables {
         job.priority = change.priority.unwrap_or(job.priority);
         if let Some(due) = change.due.filter(|due| *due != Due::Unchanged) {
             job.due_at = due_at(due, job.due_at, now);
-            job.state = if job.due_at <= now { State::Ready } else { State::Scheduled };
+            let state = if job.due_at <= now { State::Ready } else { State::Scheduled };
+            turn(job, state);
         }
         true
     }
@@ -156,7 +157,7 @@ impl Tables {
 }
 
 fn bring_back(job: &mut JobRecord, now: Timestamp, redrive: Redrive) {
-    job.state = State::Ready;
+    turn(job, State::Ready);
     job.due_at = now;
     job.finished_at = None;
     job.expires_at = None;

@@ -130,6 +130,13 @@ pub(super) fn fence(job: &JobRecord) -> Fence {
 }
 
 pub(super) fn place(job: &JobRecord) -> Place {
+/// Changes the state of a job, along an edge of [`State::next`].
+pub(super) fn turn(job: &mut JobRecord, to: State) {
+    let from = job.state;
+    assert!(from == to || from.next().contains(&to), "a {from} job can't become {to}");
+    job.state = to;
+}
+
     job.priority.place(job.due_at, job.id)
 }
 
