@@ -100,7 +100,8 @@ pub struct RawRow {
 /// What a person with SQL could do to a row.
 #[derive(Debug, Clone, Copy)]
 pub enum Tampering {
-    /// Every counter of the row, and its claim number, at its column's maximum.
+    /// Every counter of the row, its claim number and the number of its checkpoint at their columns'
+    /// maximum, and one line of history under the largest number.
     FillCounters,
     /// Running, held by nobody.
     RunUnheld,
@@ -412,6 +413,8 @@ checks! { $
         a_checkpoint_beside_a_settlement_is_written_before_it_or_not_at_all
         a_claim_beside_its_workers_end_leaves_no_run
         a_claim_beside_the_taking_back_of_its_worker_leaves_no_run
+        waiting_jobs_with_full_counters_end_and_come_back_beside_others
+        a_run_with_full_counters_goes_on_beside_others
         a_cancel_beside_a_claim_is_heard_of_or_comes_first
         two_promotions_at_once_make_each_job_ready_once
         a_job_is_run_now_and_promoted_once

@@ -171,14 +171,23 @@ impl Subject for TestStore {
     }
 
     async fn tamper(&self, job: JobId, tampering: &Tampering) {
-        let set = match tampering {
-            Tampering::FillCounters => {
-                "claim_number = 9223372036854775807, failures = 2147483647, \
-                 interruptions = 2147483647, crashes = 2147483647, refusals = 2147483647, \
-                 snoozes = 2147483647"
+        let statements: &[&str] = match tampering {
+            Tampering::FillCounters => &[
+                "UPDATE {schema}.job SET claim_number = 9223372036854775807, \
+                 failures = 2147483647, interruptions = 2147483647, crashes = 2147483647, \
+                 refusals = 2147483647, snoozes = 2147483647, events = 9223372036854775807, \
+                 checkpoints = 9223372036854775807 WHERE id = {job}",
+                "UPDATE {schema}.checkpoint SET number = 9223372036854775807 WHERE job_id = {job}",
+                "INSERT INTO {schema}.event \
+                 (job_id, slot, number, at_us, claim_number, kind, class, text) VALUES ({job}, 7, \
+                 9223372036854775807, 0, 9223372036854775807, 'failed', 'full', '')",
+            ],
+            Tampering::RunUnheld => {
+                &["UPDATE {schema}.job SET state = 'running', worker_id = NULL WHERE id = {job}"]
             }
-            Tampering::RunUnheld => "state = 'running', worker_id = NULL",
         };
-        self.sql(&format!("UPDATE {{schema}}.job SET {set} WHERE id = {}", job.0)).await;
+        for statement in statements {
+            self.sql(&statement.replace("{job}", &job.0.to_string())).await;
+        }
     }
 }

@@ -14,10 +14,7 @@ use super::PostgresStore;
 use super::error::{Attempt, Races};
 use super::lane::Wait;
 use super::row::Columns;
-use super::settle::{Line, record_events};
-
-/// The longest author and reason of a pause, in bytes.
-const MAX_NOTE_BYTES: usize = 1024;
+use super::settle::{Line, next, record_events};
 
 /// A locked row as an operator finds it.
 struct Found {
@@ -191,7 +188,7 @@ impl PostgresStore {
             let Some(row) = found.get(id) else { continue };
             let fence = Fence { job: *id, claim: row.claim };
             let event = event(EventKind::Redriven, REDRIVEN, "brought back to run again");
-            lines.push(Line { fence, number: row.events.saturating_add(1), event });
+            lines.push(Line { fence, number: next(row.events), event });
             ready.push(id.0);
         }
         ready.sort_unstable();
