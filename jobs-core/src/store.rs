@@ -258,7 +258,8 @@ pub trait Inspect: Send + Sync {
     /// A job by its id.
     async fn job(&self, id: JobId) -> Result<Option<JobRecord>>;
 
-    /// The kept history of a job, oldest first.
+    /// The kept history of a job, oldest first. A line of a kind that only a newer build knows is left
+    /// out.
     async fn events(&self, id: JobId) -> Result<Vec<Event>>;
 
     /// Jobs in order of id after `filter.after`, at most `limit`.
@@ -284,7 +285,8 @@ pub trait Inspect: Send + Sync {
     /// What builds have published, most lately seen first.
     async fn builds(&self) -> Result<Vec<BuildRecord>>;
 
-    /// The workers that the store knows, newest first.
+    /// The workers that the store knows, newest first. One in a phase that only a newer build knows
+    /// is told as [`Working`](Phase::Working).
     async fn workers(&self) -> Result<Vec<WorkerRecord>>;
 
     /// The queues that are paused.

@@ -105,6 +105,9 @@ pub enum Tampering {
     FillCounters,
     /// Running, held by nobody.
     RunUnheld,
+    /// Every line of its history of a kind, and every worker in a phase, that only a newer build
+    /// knows.
+    UnknownNames,
 }
 
 /// The list of all checks. A check that is not listed here is dead code, and so a warning.
@@ -388,6 +391,7 @@ checks! { $
         a_job_that_does_not_exist_has_no_history;
     inspect:
         a_job_that_does_not_exist_is_none
+        names_that_only_a_newer_build_knows_hide_no_other
         jobs_are_listed_page_by_page
         a_listing_keeps_to_its_filter
         a_listing_keeps_to_its_spans_and_builds

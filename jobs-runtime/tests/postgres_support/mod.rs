@@ -182,6 +182,10 @@ impl Subject for TestStore {
                  (job_id, slot, number, at_us, claim_number, kind, class, text) VALUES ({job}, 7, \
                  9223372036854775807, 0, 9223372036854775807, 'failed', 'full', '')",
             ],
+            Tampering::UnknownNames => &[
+                "UPDATE {schema}.event SET kind = 'foretold' WHERE job_id = {job}",
+                "UPDATE {schema}.worker SET phase = 'dreaming'",
+            ],
             Tampering::RunUnheld => {
                 &["UPDATE {schema}.job SET state = 'running', worker_id = NULL WHERE id = {job}"]
             }

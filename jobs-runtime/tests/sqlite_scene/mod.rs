@@ -193,10 +193,17 @@ impl Subject for Scene {
                  (job_id, slot, number, at_us, claim_number, kind, class, text) VALUES (?1, 7,
                  9223372036854775807, 0, 9223372036854775807, 'failed', 'full', '')",
             ],
+            Tampering::UnknownNames => {
+                &["UPDATE jobs_event SET kind = 'foretold' WHERE job_id = ?1"]
+            }
             Tampering::RunUnheld => {
                 &["UPDATE jobs_job SET state = 'running', worker_id = NULL WHERE id = ?1"]
             }
         };
+        if matches!(tampering, Tampering::UnknownNames) {
+            let all = sqlx::query("UPDATE jobs_worker SET phase = 'dreaming'");
+            all.execute(&mut self.shell().await).await.expect("a person may do that");
+        }
         let mut shell = self.shell().await;
         for statement in statements {
             let tampered = sqlx::query(*statement).bind(job.0).execute(&mut shell).await;

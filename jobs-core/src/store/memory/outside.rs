@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::super::Phase;
 use super::super::conformance::{RawRow, Tampering};
 use super::MemoryStore;
 use crate::clock::{Timestamp, micros};
@@ -112,6 +113,13 @@ impl MemoryStore {
                 Tampering::RunUnheld => {
                     job.state = State::Running;
                     job.worker = None;
+                }
+                // Here what a build does not know can't be kept, so it is made what that build reads.
+                Tampering::UnknownNames => {
+                    tables.events.remove(&job.id);
+                    for worker in tables.workers.values_mut() {
+                        worker.record.phase = Phase::Working;
+                    }
                 }
             }
         })
