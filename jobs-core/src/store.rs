@@ -227,8 +227,9 @@ pub trait Heartbeat: Send + fmt::Debug {
     /// Ends a worker's lease for good, with the phase [`Done`](Phase::Done), and, in the same
     /// transaction, gives back as interruptions whatever the store still says it holds, by the rules
     /// of [`Store::settle`]; answers which, in order of id. What the worker does not know of was
-    /// claimed by an answer that never came: it goes back as unstarted. Closing again, or an unknown
-    /// worker, gives nothing back.
+    /// claimed by an answer that never came: it goes back as unstarted. A run whose row another
+    /// transaction holds, such as that of a finish, is left to it; if it still runs then, a sweep
+    /// settles it as given up. Closing again, or an unknown worker, gives nothing back.
     ///
     /// Runs that the worker abandons stay claimed, and keep its lease open for a while; see
     /// [`Leaving`]. It claims nothing more all the same. Its report is kept with it, what this call

@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use jobs_core::store::conformance::{MemorySubject, model};
 use jobs_core::store::{
-    Author, Claim, Claimed, Enqueued, Head, Inspect, NewWorker, Settled, Store,
+    Author, Claim, Claimed, Enqueued, Head, Inspect, Leaving, NewWorker, Settled, Store, Sweep,
 };
 use jobs_core::{
-    Budget, BuildId, Due, Ending, Kind, Ladder, Lease, MinReader, NewJob, OnConflict, Priority,
-    QueueName, Run, State, StoreErrorKind, UniqueKey, UniqueWhile, Version, WorkerName, transition,
+    Budget, BuildId, Due, Ending, Kind, Ladder, Lease, MinReader, NewJob, Notes, OnConflict,
+    Priority, QueueName, Run, State, StoreErrorKind, UniqueKey, UniqueWhile, Version, WorkerName,
+    transition,
 };
 use jobs_runtime::store::postgres::{PostgresOptions, PostgresStore};
 use sqlx::postgres::PgPoolOptions;
@@ -160,12 +161,7 @@ fn dropped_calls_leave_no_transaction_behind() {
             }
             drop(tokio::time::timeout(limit, subject.store.begin()).await);
             drop(tokio::time::timeout(limit, subject.store.promote(10)).await);
-            let sweep = jobs_core::store::Sweep {
-                by: by.clone(),
-                grace: Duration::ZERO,
-                limit: 10,
-                draw: 0,
-            };
+            let sweep = Sweep { by: by.clone(), grace: Duration::ZERO, limit: 10, draw: 0 };
             drop(tokio::time::timeout(limit, subject.store.sweep(&sweep)).await);
         }
         let more = subject.store.enqueue(&[job()]).await.unwrap();
@@ -281,5 +277,35 @@ fn a_row_locked_by_an_application_is_stepped_over() {
         };
         assert_eq!(jobs.iter().map(|job| job.fence.job.0).collect::<Vec<_>>(), [2, 3]);
         tx.rollback().await.unwrap();
+    });
+}
+
+/// A transaction of the application may hold a run's row for longer than a drain has time.
+#[test]
+fn a_run_whose_row_is_held_while_its_worker_closes_is_given_up() {
+    with_store(async |subject| {
+        let store = &subject.store;
+        let ids: Vec<_> =
+            store.enqueue(&[job(), job()]).await.unwrap().into_iter().map(Enqueued::id).collect();
+        let worker = store.register(&worker()).await.unwrap();
+        let by = Author { worker: Some(worker), build: BuildId::new("b").unwrap() };
+        let routes = store.routes(&[QueueName::default()]).await.unwrap();
+        let head = |(queue, route)| Head { queue, route, after: None, limit: 2 };
+        let heads: Vec<Head> = routes.into_iter().map(head).collect();
+        let claimed = store.claim(Claim { worker, heads: &heads, limit: 2 }).await.unwrap();
+        let Claimed::Jobs(jobs) = claimed else { panic!("the worker is open") };
+        let mut tx = store.begin().await.unwrap();
+        let held = jobs.iter().find(|job| job.fence.job == ids[0]).unwrap().fence;
+        store.done_in(&mut tx, held, &Notes::default()).await.unwrap();
+        let mut heartbeat = store.heartbeat().await.unwrap();
+        let given_back = heartbeat.close(worker, &by, &Leaving::default()).await.unwrap();
+        assert_eq!(given_back, ids[1..]);
+        tx.rollback().await.unwrap();
+        let sweep = Sweep { by, grace: Duration::ZERO, limit: 10, draw: 0 };
+        assert_eq!(store.sweep(&sweep).await.unwrap().jobs, [(ids[0], State::Ready)]);
+        let record = store.job(ids[0]).await.unwrap().unwrap();
+        assert_eq!((record.counters.interruptions, record.counters.crashes), (1, 0));
+        let events = store.events(ids[0]).await.unwrap();
+        assert_eq!(events.iter().map(|it| it.class.as_str()).collect::<Vec<_>>(), ["given_up"]);
     });
 }

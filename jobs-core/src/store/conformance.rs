@@ -353,6 +353,7 @@ checks! { $
         a_finish_rolled_back_beside_a_sweep_is_taken_back
         a_finish_that_commits_beside_a_close_stands
         a_finish_that_commits_beside_a_settlement_stands
+        a_finish_rolled_back_beside_a_close_is_given_up
         a_finish_rolled_back_beside_a_settlement_gives_way
         a_locked_run_stops_no_settlement_beside_it
         a_reread_waits_for_the_end_of_a_finish
