@@ -68,6 +68,9 @@ pub const STRANDED: &str = "stranded";
 /// The class of a job whose claim number can't grow any more.
 pub const EXHAUSTED: &str = "claim_numbers_exhausted";
 
+/// The longest author and the longest reason of a pause, in bytes; what is longer is cut in its middle.
+pub const MAX_PAUSE_BYTES: usize = 1024;
+
 /// How long a store remembers workers that have ended.
 pub const WORKERS_KEPT: Duration = Duration::from_hours(24 * 30);
 
@@ -318,7 +321,8 @@ pub trait Operate: Send + Sync {
     async fn reschedule(&self, jobs: &[JobId], change: Reschedule) -> Result<Vec<bool>>;
 
     /// Stops claims from a queue; binds every claim that starts after it returns. Pausing again
-    /// keeps the first reason.
+    /// keeps the first reason. Who and why are kept [`storable`](crate::storable), each in
+    /// [`MAX_PAUSE_BYTES`].
     async fn pause(&self, queue: &QueueName, by: &str, reason: &str) -> Result<()>;
 
     /// Lets a queue be claimed from again.

@@ -373,6 +373,7 @@ checks! { $
         a_pause_lets_runs_go_on_and_jobs_come_in
         pausing_again_keeps_the_first_reason
         each_finished_state_has_its_own_retention
+        who_paused_and_why_is_kept_up_to_a_limit
         the_oldest_are_pruned_first
         a_pruned_job_is_missing_everywhere
         the_longest_retention_keeps_everything;

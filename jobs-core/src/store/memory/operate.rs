@@ -5,8 +5,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use super::super::{
-    CANCELLED, Cancelled, Operate, Paused, REDRIVEN, Redrive, Redriven, Reschedule, Result,
-    Retention,
+    CANCELLED, Cancelled, MAX_PAUSE_BYTES, Operate, Paused, REDRIVEN, Redrive, Redriven,
+    Reschedule, Result, Retention,
 };
 use super::MemoryStore;
 use super::claim::size;
@@ -14,6 +14,7 @@ use super::tables::{Tables, due_at, event, fence, turn};
 use crate::clock::Timestamp;
 use crate::id::JobId;
 use crate::name::QueueName;
+use crate::outcome::storable;
 use crate::record::{Counters, EventKind, JobRecord};
 use crate::state::State;
 use crate::transition::Due;
@@ -133,8 +134,8 @@ impl Tables {
         let queue = queue.to_string();
         self.paused.entry(queue.clone()).or_insert_with(|| Paused {
             queue,
-            by: by.to_owned(),
-            reason: reason.to_owned(),
+            by: storable(by, MAX_PAUSE_BYTES),
+            reason: storable(reason, MAX_PAUSE_BYTES),
             at: now,
         });
     }

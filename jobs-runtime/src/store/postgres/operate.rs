@@ -4,7 +4,9 @@
 use std::collections::{HashMap, HashSet};
 
 use async_trait::async_trait;
-use jobs_core::store::{CANCELLED, Cancelled, Operate, REDRIVEN, Redrive, Redriven, Reschedule};
+use jobs_core::store::{
+    CANCELLED, Cancelled, MAX_PAUSE_BYTES, Operate, REDRIVEN, Redrive, Redriven, Reschedule,
+};
 use jobs_core::{
     ClaimNumber, Due, EventKind, Fence, JobId, NewEvent, Priority, QueueName, State, StoreError,
     Timestamp, micros, storable,
@@ -61,8 +63,8 @@ impl Operate for PostgresStore {
             .statements()
             .pause()
             .bind(queue.as_str().to_owned())
-            .bind(storable(by, MAX_NOTE_BYTES))
-            .bind(storable(reason, MAX_NOTE_BYTES));
+            .bind(storable(by, MAX_PAUSE_BYTES))
+            .bind(storable(reason, MAX_PAUSE_BYTES));
         let paused = self.lanes().one(statement).await;
         paused.map(drop).map_err(|trouble| trouble.during("pause the queue"))
     }

@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use jobs_core::store::{
-    CANCELLED, Cancelled, Operate, REDRIVEN, Redrive, Redriven, Reschedule, Retention, WORKERS_KEPT,
+    CANCELLED, Cancelled, MAX_PAUSE_BYTES, Operate, REDRIVEN, Redrive, Redriven, Reschedule,
+    Retention, WORKERS_KEPT,
 };
 use jobs_core::{
     ClaimNumber, Due, EventKind, Fence, JobId, NewEvent, Priority, QueueName, State, Timestamp,
-    micros,
+    micros, storable,
 };
 use sqlx::SqliteConnection;
 use sqlx::sqlite::SqliteRow;
@@ -40,7 +41,7 @@ impl Operate for SqliteStore {
     }
 
     async fn pause(&self, queue: &QueueName, by: &str, reason: &str) -> Result<()> {
-        let (by, reason) = (by.to_owned(), reason.to_owned());
+        let [by, reason] = [by, reason].map(|text| storable(text, MAX_PAUSE_BYTES));
         self.writer().write(Pause { queue: queue.clone(), by, reason }).await
     }
 
