@@ -203,3 +203,27 @@ fn a_text_is_cut_in_the_middle_and_cleaned_of_nul() {
     assert!(cut.len() <= MAX_ERROR_BYTES && cut.len() > MAX_ERROR_BYTES - 16, "{}", cut.len());
     assert!(cut.starts_with("start") && cut.ends_with("end"));
 }
+
+#[test]
+fn no_handler_parks_its_job_for_ever() {
+    let ladder = Duration::from_secs(9);
+    let is_the_ladders =
+        |settlement: &Settlement| wait(settlement).abs_diff(ladder) < Duration::from_millis(1);
+    for endless in [MAX_WAIT + Duration::from_nanos(1), Duration::MAX] {
+        let snoozed = settle(NONE, &Ending::Snoozed(endless));
+        assert!(is_the_ladders(&snoozed), "{snoozed:?}");
+        assert_eq!((snoozed.counters.failures, snoozed.counters.snoozes), (1, 0));
+        let note = snoozed.error.unwrap();
+        assert_eq!(note.class, WAIT_TOO_LONG);
+        assert!(note.text.contains("the longest wait is 3650"), "{}", note.text);
+        let failed = settle(NONE, &failure(Retry::After(endless)));
+        assert!(is_the_ladders(&failed), "{failed:?}");
+        let note = failed.error.unwrap();
+        assert_eq!(note.class, "error", "the failure is told as what it was");
+        assert!(note.text.starts_with("no (it asked for a retry after "), "{}", note.text);
+        let fixed = transition(&run(NONE), &failure(Retry::Ladder), &Ladder::Fixed(endless), DRAW);
+        assert!(wait(&fixed) <= MAX_WAIT, "{fixed:?}");
+    }
+    assert_eq!(wait(&settle(NONE, &Ending::Snoozed(MAX_WAIT))), MAX_WAIT);
+    assert_eq!(wait(&settle(NONE, &failure(Retry::After(MAX_WAIT)))), MAX_WAIT);
+}
