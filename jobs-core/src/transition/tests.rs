@@ -227,3 +227,18 @@ fn no_handler_parks_its_job_for_ever() {
     assert_eq!(wait(&settle(NONE, &Ending::Snoozed(MAX_WAIT))), MAX_WAIT);
     assert_eq!(wait(&settle(NONE, &failure(Retry::After(MAX_WAIT)))), MAX_WAIT);
 }
+
+#[test]
+fn only_its_own_snooze_brings_a_run_at_most_once_another() {
+    let policy = crate::Policy { on_stop: crate::OnStop::AtMostOnce, ..crate::Policy::DEFAULT };
+    let run = Run { budget: policy.budget(), ..run(NONE) };
+    let end = |ending: &Ending| transition(&run, ending, &Ladder::default(), DRAW).state;
+    let stopped = Ending::Interrupted(Interruption::Stopped(String::new()));
+    let infrastructure = Ending::Interrupted(Interruption::Infrastructure(String::new()));
+    let given_up = Ending::Interrupted(Interruption::GivenUp);
+    let crashed = Ending::Crashed(Company::Others);
+    for ending in [failure(Retry::Ladder), stopped, infrastructure, given_up, crashed] {
+        assert_eq!(end(&ending), State::Dead, "{ending:?}");
+    }
+    assert_eq!(end(&Ending::Snoozed(Duration::from_secs(1))), State::Scheduled);
+}
