@@ -171,6 +171,8 @@ fn refused(run: &Run, reason: &str, build: &str, text: &str, draw: u64) -> Settl
     settlement
 }
 
+/// The wait for infrastructure grows with all interruptions since the job last got on: the row counts no
+/// kind of them apart.
 fn interrupted(run: &Run, interruption: &Interruption, draw: u64) -> Settlement {
     let mut counters = run.counters;
     grow(&mut counters.interruptions);

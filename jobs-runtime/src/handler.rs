@@ -125,7 +125,8 @@ impl JobError {
         self.followed_by(Follow::Retry(Retry::After(wait)))
     }
 
-    /// Not the handler's failure but an interruption: something that it needs is away.
+    /// Not the handler's failure but an interruption: something that it needs is away. The wait doubles
+    /// from 2 s to 5 min with every interruption, of any kind, since the job last got on.
     #[must_use]
     pub fn infrastructure(self) -> Self {
         self.followed_by(Follow::Infrastructure)

@@ -242,3 +242,13 @@ fn only_its_own_snooze_brings_a_run_at_most_once_another() {
     }
     assert_eq!(end(&Ending::Snoozed(Duration::from_secs(1))), State::Scheduled);
 }
+
+#[test]
+fn the_wait_for_infrastructure_doubles_with_every_interruption_since_the_job_got_on() {
+    let away = Ending::Interrupted(Interruption::Infrastructure(String::new()));
+    for (before, seconds) in [(0, 2), (1, 4), (3, 16), (7, 256), (8, 300), (90, 300)] {
+        let settlement = settle(Counters { interruptions: before, ..NONE }, &away);
+        let exact = Duration::from_secs(seconds);
+        assert!(wait(&settlement).abs_diff(exact) < Duration::from_millis(1), "{before}");
+    }
+}
