@@ -20,7 +20,8 @@ use sqlx::{AssertSqlSafe, Executor, Row};
 use tokio::task::JoinSet;
 
 use postgres_support::{
-    TestStore, block_on, connect, fresh_name, quoted, server_url, with_schema, with_store,
+    TestStore, block_on, connect, fresh_name, quoted, server_url, server_url_with, with_schema,
+    with_store,
 };
 
 fn job() -> NewJob {
@@ -191,9 +192,11 @@ fn a_stricter_default_isolation_disturbs_nothing() {
             quoted(&database)
         ))
         .await;
-        let encoded = database.replace(' ', "%20").replace('"', "%22");
-        let url = server_url().replace("/postgres?", &format!("/{encoded}?"));
+        let url = server_url_with(|server| server.database(&database));
         let pool = PgPoolOptions::new().max_connections(6).connect(&url).await.unwrap();
+        let current = "SELECT current_database()::text || current_setting('transaction_isolation')";
+        let current: String = sqlx::query_scalar(current).fetch_one(&pool).await.unwrap();
+        assert_eq!(current, format!("{database}serializable"));
         let own = PostgresStore::open(&url, PostgresOptions::default()).await.unwrap();
         let borrowed =
             PostgresStore::from_pool(pool.clone(), PostgresOptions::default()).await.unwrap();

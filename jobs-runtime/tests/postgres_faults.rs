@@ -18,12 +18,12 @@ use jobs_core::{
     UniqueWhile, Version, WorkerId, WorkerName, transition,
 };
 use jobs_runtime::store::postgres::{PostgresOptions, PostgresStore};
-use sqlx::postgres::PgConnectOptions;
+use sqlx::ConnectOptions;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream, UnixStream};
 use tokio::sync::watch;
 
-use postgres_support::{TestStore, server_url, with_schema, with_store};
+use postgres_support::{TestStore, server, server_url, with_schema, with_store};
 
 #[test]
 fn a_locked_row_delays_no_settlement_of_others() {
@@ -202,11 +202,13 @@ struct Wire {
 
 impl Wire {
     async fn start() -> Self {
-        let server: PgConnectOptions = server_url().parse().unwrap();
+        let server = server();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
-        let database = server.get_database().unwrap_or("postgres");
-        let url = format!("postgres://{}@127.0.0.1:{port}/{database}", server.get_username());
+        let mut url = server.to_url_lossy();
+        url.set_host(Some("127.0.0.1")).expect("a host fits");
+        url.set_port(Some(port)).expect("a port fits");
+        let url = url.to_string();
         let is_cut = Arc::new(watch::Sender::new(false));
         let cut = Arc::clone(&is_cut);
         tokio::spawn(async move {

@@ -14,8 +14,8 @@ use jobs_core::JobId;
 use jobs_core::store::conformance::{RawRow, Subject, Tampering};
 use jobs_core::store::{Inspect, Operate, Store, Transactions};
 use jobs_runtime::store::postgres::{PostgresOptions, PostgresStore};
-use sqlx::postgres::{PgConnection, PgPool, PgPoolOptions, PgRow};
-use sqlx::{AssertSqlSafe, Connection, Row as _};
+use sqlx::postgres::{PgConnectOptions, PgConnection, PgPool, PgPoolOptions, PgRow};
+use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Row as _};
 
 /// The URL of the server that the tests may use.
 pub(crate) fn server_url() -> String {
@@ -25,6 +25,16 @@ pub(crate) fn server_url() -> String {
              nextest run`, or set JOBS_TEST_POSTGRES_URL to a server that they may use"
         )
     })
+}
+
+/// Where that server is, taken apart.
+pub(crate) fn server() -> PgConnectOptions {
+    server_url().parse().expect("JOBS_TEST_POSTGRES_URL is the address of a server")
+}
+
+/// The server's address with a part changed, whatever form the rest has.
+pub(crate) fn server_url_with(change: impl FnOnce(PgConnectOptions) -> PgConnectOptions) -> String {
+    change(server()).to_url_lossy().to_string()
 }
 
 /// Runs a test to its end.
