@@ -1,4 +1,4 @@
-//! Faults that real systems shipped, on a real server: the numbers are those of the list.
+//! Faults that real systems shipped, on a real server.
 #![cfg(feature = "postgres")]
 
 mod postgres_support;
@@ -103,7 +103,7 @@ fn a_plain_insert_of_another_language_is_a_job() {
     });
 }
 
-/// B52: a wake-up carries nothing that could be too long.
+/// A wake-up carries nothing that could be too long.
 #[test]
 fn no_payload_and_no_queue_is_too_much_for_a_notification() {
     with_store(async |subject| {
@@ -122,7 +122,7 @@ fn no_payload_and_no_queue_is_too_much_for_a_notification() {
     });
 }
 
-/// B54: the listener is never inside a transaction, and hears again after its connection died.
+/// The listener is never inside a transaction, and hears again after its connection died.
 #[test]
 fn a_listener_is_idle_and_heals() {
     with_store(async |subject| {
@@ -144,7 +144,7 @@ fn a_listener_is_idle_and_heals() {
     });
 }
 
-/// B57: calls dropped at any moment leave no transaction open and lose nothing that was answered.
+/// Calls dropped at any moment leave no transaction open and lose nothing that was answered.
 #[test]
 fn dropped_calls_leave_no_transaction_behind() {
     with_schema(async |schema| {
@@ -178,7 +178,7 @@ fn dropped_calls_leave_no_transaction_behind() {
     });
 }
 
-/// B59: the database's own isolation level does not reach the store.
+/// The database's own isolation level does not reach the store.
 #[test]
 fn a_stricter_default_isolation_disturbs_nothing() {
     let database = fresh_name("jobs strict");
