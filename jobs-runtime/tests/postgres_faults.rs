@@ -23,7 +23,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream, UnixStream};
 use tokio::sync::watch;
 
-use postgres_support::{TestStore, server, server_url, with_schema, with_store};
+use postgres_support::{TestStore, block_on, server, server_url, with_schema, with_store};
 
 #[test]
 fn a_locked_row_delays_no_settlement_of_others() {
@@ -135,6 +135,26 @@ fn a_server_that_falls_silent_is_given_up() {
         assert_eq!(error.kind(), StoreErrorKind::Unavailable, "{error}");
         let error = store.promote(1).await.unwrap_err();
         assert_eq!(error.kind(), StoreErrorKind::Unavailable, "{error}");
+    });
+}
+
+#[test]
+fn who_reaches_no_server_or_no_connection_is_told_what_to_look_at() {
+    block_on(async {
+        let url = "postgres://me@127.0.0.1:1/shop";
+        let error = PostgresStore::open(url, PostgresOptions::default()).await.unwrap_err();
+        assert_eq!(error.kind(), StoreErrorKind::Unavailable);
+        assert!(error.to_string().contains("does the server run"), "{error}");
+    });
+    with_schema(async |schema| {
+        let options = PostgresOptions::default().schema(&schema).connections(1);
+        let options = options.connect_timeout(Duration::from_millis(200));
+        let store = PostgresStore::open(&server_url(), options).await.unwrap();
+        let open = store.begin().await.unwrap();
+        let error = store.begin().await.unwrap_err();
+        assert_eq!(error.kind(), StoreErrorKind::Busy);
+        assert!(error.to_string().contains("does a transaction stay open"), "{error}");
+        open.rollback().await.unwrap();
     });
 }
 
