@@ -139,6 +139,29 @@ fn a_server_that_falls_silent_is_given_up() {
 }
 
 #[test]
+fn settings_that_can_not_be_worked_with_are_refused_with_the_reason() {
+    let refusal = |options: PostgresOptions| {
+        let error = block_on(PostgresStore::open(&server_url(), options)).unwrap_err();
+        assert_eq!(error.kind(), StoreErrorKind::Configuration, "{error}");
+        error.to_string()
+    };
+    let options = PostgresOptions::default;
+    for most in [0, 10_001, u32::MAX] {
+        assert_eq!(
+            refusal(options().connections(most)),
+            format!("{most} connections are not 1 to 10000")
+        );
+    }
+    for span in [Duration::ZERO, Duration::from_hours(24) + Duration::from_nanos(1), Duration::MAX]
+    {
+        let told = |name| format!("a {name} of {span:?} is not 1 ms to 24 h");
+        assert_eq!(refusal(options().connect_timeout(span)), told("connect_timeout"));
+        assert_eq!(refusal(options().statement_timeout(span)), told("statement_timeout"));
+        assert_eq!(refusal(options().patience(span)), told("patience"));
+    }
+}
+
+#[test]
 fn who_reaches_no_server_or_no_connection_is_told_what_to_look_at() {
     block_on(async {
         let url = "postgres://me@127.0.0.1:1/shop";

@@ -302,7 +302,7 @@ pub(super) fn session(connect: &PgConnectOptions, options: &PostgresOptions) -> 
 }
 
 fn settings(options: &PostgresOptions, lock_timeout: Duration) -> Vec<(&'static str, String)> {
-    let ms = |span: Duration| span.as_millis().clamp(1, 86_400_000).to_string();
+    let ms = |span: Duration| span.as_millis().to_string();
     let word = |text: &str| text.to_owned();
     vec![
         ("default_transaction_isolation", word("read committed")),
