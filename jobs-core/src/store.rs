@@ -196,7 +196,7 @@ pub trait Store: Schedules + 'static {
     /// Deletes finished jobs that ended longer ago than their retention, and all that belongs to
     /// them, oldest first, at most `limit`; answers how many. Where nothing old is left, forgets
     /// workers that ended longer ago than [`WORKERS_KEPT`] and hold neither a run nor a duty, and
-    /// builds that were last seen before that.
+    /// builds that were last seen before that; oldest first, at most `limit` of each.
     async fn prune(&self, retention: Retention, limit: u32) -> Result<u32>;
 
     /// What outside the store has slowed it down for longer than `lasting`, in words for an

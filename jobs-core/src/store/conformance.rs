@@ -238,7 +238,8 @@ checks! { $
         a_heartbeat_hears_what_its_worker_holds
         the_workers_are_listed_newest_first
         a_lease_ends_once
-        workers_that_ended_long_ago_are_forgotten;
+        workers_that_ended_long_ago_are_forgotten
+        a_prune_forgets_so_many_workers_and_builds_at_most;
     duties:
         one_worker_at_a_time_has_a_duty
         a_duty_passes_on_when_its_worker_ends
@@ -352,8 +353,8 @@ checks! { $
         a_finish_that_commits_beside_a_sweep_stands
         a_finish_rolled_back_beside_a_sweep_is_taken_back
         a_finish_that_commits_beside_a_close_stands
-        a_finish_that_commits_beside_a_settlement_stands
         a_finish_rolled_back_beside_a_close_is_given_up
+        a_finish_that_commits_beside_a_settlement_stands
         a_finish_rolled_back_beside_a_settlement_gives_way
         a_locked_run_stops_no_settlement_beside_it
         a_reread_waits_for_the_end_of_a_finish
@@ -372,8 +373,8 @@ checks! { $
         a_paused_queue_gives_nothing
         a_pause_lets_runs_go_on_and_jobs_come_in
         pausing_again_keeps_the_first_reason
-        each_finished_state_has_its_own_retention
         who_paused_and_why_is_kept_up_to_a_limit
+        each_finished_state_has_its_own_retention
         the_oldest_are_pruned_first
         a_pruned_job_is_missing_everywhere
         the_longest_retention_keeps_everything;
@@ -390,10 +391,10 @@ checks! { $
         the_newest_events_of_each_job_are_kept
         an_event_names_its_author
         every_kind_of_event_is_kept
+        names_that_only_a_newer_build_knows_hide_no_other
         a_job_that_does_not_exist_has_no_history;
     inspect:
         a_job_that_does_not_exist_is_none
-        names_that_only_a_newer_build_knows_hide_no_other
         jobs_are_listed_page_by_page
         a_listing_keeps_to_its_filter
         a_listing_keeps_to_its_spans_and_builds
@@ -412,6 +413,8 @@ checks! { $
         a_row_with_full_counters_stops_no_other
         a_run_with_full_counters_is_taken_back
         full_counters_stay_full
+        waiting_jobs_with_full_counters_end_and_come_back_beside_others
+        a_run_with_full_counters_goes_on_beside_others
         one_bad_job_in_a_batch_stops_no_other
         the_longest_manifest_and_names_are_kept;
     races:
@@ -419,8 +422,6 @@ checks! { $
         a_checkpoint_beside_a_settlement_is_written_before_it_or_not_at_all
         a_claim_beside_its_workers_end_leaves_no_run
         a_claim_beside_the_taking_back_of_its_worker_leaves_no_run
-        waiting_jobs_with_full_counters_end_and_come_back_beside_others
-        a_run_with_full_counters_goes_on_beside_others
         a_cancel_beside_a_claim_is_heard_of_or_comes_first
         two_promotions_at_once_make_each_job_ready_once
         a_job_is_run_now_and_promoted_once

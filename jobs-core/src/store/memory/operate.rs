@@ -141,7 +141,6 @@ impl Tables {
     }
 
     pub(super) fn prune(&mut self, now: Timestamp, retention: Retention, limit: u32) -> u32 {
-        self.forget_workers(now);
         let ended = |job: &JobRecord| {
             let kept = kept(job.state, retention)?;
             job.finished_at.filter(|at| at.after(kept) < now).map(|at| (at, job.id))
@@ -152,6 +151,9 @@ impl Tables {
         for (_, id) in &old {
             self.jobs.remove(id);
             self.events.remove(id);
+        }
+        if old.len() < size(limit) {
+            self.forget_workers(now, size(limit));
         }
         u32::try_from(old.len()).unwrap_or(u32::MAX)
     }

@@ -358,10 +358,11 @@ impl Write for Prune {
         over(tx, sql::FORGET_CANCEL_REQUESTS, &ids, now, DOING).await?;
         over(tx, sql::FORGET_ABANDONED, &ids, now, DOING).await?;
         if u32::try_from(ids.len()).is_ok_and(|pruned| pruned < self.limit) {
-            let forget = sqlx::query_scalar(sql::PRUNE_WORKERS).bind(before(WORKERS_KEPT));
+            let long_ago = before(WORKERS_KEPT);
+            let forget = sqlx::query_scalar(sql::PRUNE_WORKERS).bind(long_ago).bind(self.limit);
             let workers: Vec<i64> = forget.fetch_all(&mut *tx).await.during(DOING)?;
             over(tx, sql::PRUNE_DECLARATIONS, &workers, now, DOING).await?;
-            let forget = sqlx::query(sql::PRUNE_BUILDS).bind(before(WORKERS_KEPT));
+            let forget = sqlx::query(sql::PRUNE_BUILDS).bind(long_ago).bind(self.limit);
             forget.execute(tx).await.during(DOING)?;
         }
         Ok(u32::try_from(ids.len()).unwrap_or(u32::MAX))
