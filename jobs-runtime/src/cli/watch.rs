@@ -53,12 +53,12 @@ impl Options {
     }
 }
 
-/// Shorter ones would keep the store busy, and no eye follows them.
+/// Shorter ones would keep the store busy for nothing.
 fn interval(text: &str) -> Result<Duration, String> {
     const SHORTEST: Duration = Duration::from_millis(100);
     let interval = when::span(text)?;
     if interval < SHORTEST {
-        return Err(format!("{interval:?} is shorter than {SHORTEST:?}"));
+        return Err(format!("the shortest is {SHORTEST:?}, since no eye follows more"));
     }
     Ok(interval)
 }
