@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use super::super::super::{
-    Cancelled, CheckpointSave, Enqueued, Held, Redrive, Redriven, Renewed, Reschedule, Row,
-    Settled, Standing, Swept,
+    Advanced, Cancelled, CheckpointSave, Enqueued, Held, Redrive, Redriven, Renewed, Reschedule,
+    Row, ScheduleRecord, Settled, Standing, Swept, Tick,
 };
+use super::schedules::Act;
 use crate::envelope::NewJob;
 use crate::id::{Fence, JobId, WorkerId};
 use crate::name::QueueName;
@@ -44,6 +45,7 @@ pub(super) enum Step {
     Unhold(JobId),
     Advance(Duration),
     Transaction(Vec<Inner>, End),
+    Schedules(Act),
 }
 
 /// A claim.
@@ -116,6 +118,10 @@ pub(super) enum Answer {
     RunNow(Vec<bool>),
     Noted(Vec<bool>),
     Transaction(Vec<Answer>),
+    Undeclared(bool),
+    Schedules(Vec<ScheduleRecord>),
+    Advanced(Advanced),
+    Ticks(Vec<Tick>),
 }
 
 impl Answer {
@@ -144,7 +150,11 @@ impl Answer {
             | Self::Redriven(_)
             | Self::RunNow(_)
             | Self::Noted(_)
-            | Self::Transaction(_) => Vec::new(),
+            | Self::Transaction(_)
+            | Self::Undeclared(_)
+            | Self::Schedules(_)
+            | Self::Advanced(_)
+            | Self::Ticks(_) => Vec::new(),
         }
     }
 }
