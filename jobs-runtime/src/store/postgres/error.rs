@@ -124,6 +124,16 @@ fn hint(kind: StoreErrorKind, code: Option<&str>) -> &'static str {
         (StoreErrorKind::Busy, Some("57014")) => ": it took longer than the statement time-out",
         (StoreErrorKind::Busy, Some("53300")) => ": the server has no connection left",
         (StoreErrorKind::Invalid, Some("25P02")) => ": the caller's transaction has failed already",
+        (StoreErrorKind::Configuration, Some("3D000")) => {
+            ": no such database; name one that exists, or make it first, by `createdb`"
+        }
+        (StoreErrorKind::Configuration, Some("28P01")) => {
+            ": the password is wrong or missing; it stands in the address, in PGPASSWORD or in a \
+             password file"
+        }
+        (StoreErrorKind::Configuration, Some("28000")) => {
+            ": the server does not let this user in; check the user in the address"
+        }
         _ => "",
     }
 }

@@ -43,6 +43,14 @@ pub(super) fn connect_options(url: &str) -> Result<PgConnectOptions, StoreError>
     })
 }
 
+/// Where a server listens: host and port, or the folder of its socket.
+pub(super) fn host(options: &PgConnectOptions) -> String {
+    match options.get_socket() {
+        Some(folder) => folder.display().to_string(),
+        None => format!("{}:{}", options.get_host(), options.get_port()),
+    }
+}
+
 /// The login and the rest. The last `@` that a host can follow ends the login.
 fn split(rest: &str) -> (Option<&str>, &str) {
     let is_host = |text: &str| {
