@@ -6,6 +6,7 @@ mod crew;
 mod cuts;
 mod defaults;
 mod holds;
+mod passwords;
 mod refusals;
 mod snapshots;
 mod sql;
