@@ -164,13 +164,13 @@ pub(crate) fn settled(text: &str) -> String {
         if is_instant {
             out.push_str(INSTANT);
             rest = behind;
-        } else if is_wait || is_measured {
-            out.push('0');
-            rest = behind;
         } else if is_span {
             let unit = behind.find([')', '\n']).unwrap_or(behind.len());
             out.push_str("some time");
             rest = &behind[unit..];
+        } else if is_wait || is_measured {
+            out.push('0');
+            rest = behind;
         } else {
             out.push_str(word);
             rest = behind;

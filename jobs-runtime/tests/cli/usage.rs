@@ -147,3 +147,26 @@ fn completions_of_each_shell_are_scripts_that_it_reads() {
         }
     }
 }
+
+#[test]
+fn an_installed_completion_offers_commands_and_their_actions() {
+    let mut command = jobs();
+    command.args(["completions", "bash"]);
+    let script = String::from_utf8(fed(command, "").stdout).unwrap();
+    for (typed, offered) in [("sche", "schedules"), ("schedules re", "remove resume")] {
+        // As bash calls it at the Tab key.
+        let words: Vec<&str> = typed.split(' ').collect();
+        let last = words[words.len() - 1];
+        let ask = format!(
+            "{script}\ncomplete -p jobs >&2\nCOMP_WORDS=(jobs {typed})\nCOMP_CWORD={}\n\
+             _jobs jobs {last} jobs\necho \"${{COMPREPLY[*]}}\"\n",
+            words.len()
+        );
+        let mut bash = std::process::Command::new("bash");
+        bash.args(["--norc", "--noprofile", "-s"]);
+        let answer = fed(bash, &ask);
+        let said = String::from_utf8(answer.stdout.clone()).unwrap();
+        assert_eq!(said.trim(), offered, "{typed}: {}", told(&answer));
+        assert!(told(&answer).contains("-F _jobs jobs"), "{}", told(&answer));
+    }
+}
