@@ -1,6 +1,6 @@
 //! Is it safe to deploy? Pure: manifests and counts go in, findings come out.
 
-use std::collections::BTreeSet;
+mod left;
 
 use jobs_core::Line;
 use jobs_core::store::Waiting;
@@ -51,7 +51,7 @@ impl Comparison<'_> {
                 None => findings.extend(self.gone(&old.newest.kind)),
             }
         }
-        findings.extend(self.left_behind());
+        findings.extend(self.left_behind(&findings));
         let produced = self.producers.iter().flat_map(|manifest| &manifest.produces);
         findings.extend(produced.filter_map(|enqueued| self.still_enqueued(enqueued)));
         Answer::of(findings)
@@ -214,27 +214,6 @@ impl Comparison<'_> {
             format!("Let a worker work `{from}` too, with `.queue(\"{from}\")`, until it is empty")
         };
         Some(finding(Code::QueueChanged, severity, &old.newest.kind, what, instead))
-    }
-
-    /// Waiting jobs that neither a live build nor the candidate knows.
-    fn left_behind(&self) -> Vec<Finding> {
-        let waiting = self.waiting.into_iter().flatten();
-        let kinds: BTreeSet<&str> = waiting.map(|waiting| waiting.kind.as_str()).collect();
-        let is_of_nobody = |kind: &&str| {
-            let is_known = |manifest: &Manifest| manifest.handled(kind).is_some();
-            !self.live.iter().any(is_known) && self.candidate.handled(kind).is_none()
-        };
-        let told = kinds.into_iter().filter(is_of_nobody).filter_map(|kind| {
-            let is_retired = self.candidate.retired.iter().any(|retired| retired == kind);
-            if is_retired {
-                return self.retired(kind);
-            }
-            let jobs = jobs_wait(self.unreadable(kind).unwrap_or_default());
-            let what = format!("{jobs}, and neither a live build nor this one handles it");
-            let instead = "Deploy a build that does, or declare it `retired`; see `jobs stranded`";
-            Some(finding(Code::KindRemoved, Severity::Warning, kind, what, instead))
-        });
-        told.collect()
     }
 }
 

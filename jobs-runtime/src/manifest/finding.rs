@@ -48,6 +48,8 @@ pub enum Code {
     PolicyChanged,
     /// The candidate has retired a kind of which jobs wait.
     RetiredWithRows,
+    /// Jobs wait as versions that the candidate can't read, although it handles their kind.
+    Stranded,
 }
 
 /// How bad a finding is.
@@ -103,6 +105,7 @@ impl Code {
             Self::QueueChanged => "queue_changed",
             Self::PolicyChanged => "policy_changed",
             Self::RetiredWithRows => "retired_with_rows",
+            Self::Stranded => "stranded",
         }
     }
 
@@ -112,7 +115,7 @@ impl Code {
     }
 
     /// Whether it is about something gone, which nobody may enqueue any more before workers lose it.
-    const fn is_gone(self) -> bool {
+    pub(super) const fn is_gone(self) -> bool {
         matches!(
             self,
             Self::KindRemoved

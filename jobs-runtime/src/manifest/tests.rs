@@ -6,6 +6,8 @@ use jobs_core::store::Waiting;
 use super::finding::{Code, Order, Severity};
 use super::{HandledKind, Manifest, ProducedKind, check, diff};
 
+mod left;
+
 fn produced(kind: &str, version: &str) -> ProducedKind {
     ProducedKind {
         kind: kind.to_owned(),
@@ -265,14 +267,6 @@ fn what_another_program_still_enqueues_is_an_error() {
     assert_eq!(told(producer("a", "1.0.0")), []);
     assert_eq!(told(producer("a", "1.2.0")), [(Code::VersionRegressed, Severity::Error)]);
     assert_eq!(told(producer("b", "1.0.0")), [(Code::KindRemoved, Severity::Error)]);
-}
-
-#[test]
-fn jobs_that_nobody_knows_are_told() {
-    let answer = check(&build(&[]), &[], &[], &[waiting("lost", "1.0.0", 4)]);
-    let wanted = vec![(Code::KindRemoved, Severity::Warning)];
-    assert_eq!(told(&answer), (wanted, Order::ProducersFirst));
-    assert!(answer.findings[0].what.contains("4 jobs of it wait"), "{answer}");
 }
 
 #[test]
