@@ -1,12 +1,14 @@
 //! Is it safe to deploy? Pure: manifests and counts go in, findings come out.
 
+mod checkpoint;
 mod left;
 
 use jobs_core::Line;
 use jobs_core::store::Waiting;
 
+use self::checkpoint::checkpoint;
 use super::finding::{Answer, Code, Finding, Severity};
-use super::{HandledKind, Manifest, ProducedKind, lines};
+use super::{HandledKind, Manifest, ProducedKind};
 
 /// What changes from one build to another, with nothing known of stored rows.
 pub fn diff(old: &Manifest, new: &Manifest) -> Answer {
@@ -255,28 +257,6 @@ fn shape(old: &HandledKind, new: &HandledKind) -> Option<Finding> {
     let instead = "Raise the version as the drift check says; if only the spelling of a type \
                    changed, raise the patch";
     Some(finding(Code::ShapeChangedSameVersion, severity, &old.newest.kind, what, instead))
-}
-
-fn checkpoint(old: &HandledKind, new: &HandledKind) -> Option<Finding> {
-    let (before, after) = (lines(&old.checkpoint_reads), lines(&new.checkpoint_reads));
-    let from = before.last()?;
-    let to = after.last();
-    if Some(from) == to {
-        return None;
-    }
-    let is_read = after.iter().any(|line| line.major == from.major && line.minor >= from.minor);
-    let to = to.map_or("none".to_owned(), |to| format!("{}.{}", to.major, to.minor));
-    let what = format!("its checkpoint is {to} instead of {}.{}", from.major, from.minor);
-    let (severity, instead) = if is_read {
-        let instead = "Older workers give back what has saved the new one: a rollback leaves those \
-                       jobs waiting until this build is back";
-        (Severity::Warning, instead)
-    } else {
-        let instead = "Jobs that have saved the old one could not resume: keep its shape and name it \
-                       as `previous` of the checkpoint";
-        (Severity::Error, instead)
-    };
-    Some(finding(Code::CheckpointBumped, severity, &old.newest.kind, what, instead))
 }
 
 fn policy(old: &HandledKind, new: &HandledKind) -> Option<Finding> {

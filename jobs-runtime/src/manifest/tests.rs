@@ -6,6 +6,7 @@ use jobs_core::store::Waiting;
 use super::finding::{Code, Order, Severity};
 use super::{HandledKind, Manifest, ProducedKind, check, diff};
 
+mod checkpoint;
 mod left;
 
 fn produced(kind: &str, version: &str) -> ProducedKind {
@@ -25,6 +26,8 @@ fn kind(kind: &str, version: &str, reads: &[&str]) -> HandledKind {
         aliases: Vec::new(),
         reads: reads.iter().map(|&line| line.to_owned()).collect(),
         checkpoint_reads: vec!["1.0".to_owned()],
+        checkpoint_readable_by: "1.0".to_owned(),
+        restarts: false,
         priority: 0,
         max_failures: 20,
         timeout_ms: None,
@@ -189,25 +192,6 @@ fn one_version_with_two_shapes_is_an_error_unless_the_patch_says_otherwise() {
     assert_eq!(told(&patched), (vec![(code, Severity::Warning)], Order::Any));
     let unknown = diff(&shaped("1.0.0", ""), &shaped("1.0.0", "y"));
     assert_eq!(told(&unknown), (vec![], Order::Any));
-}
-
-#[test]
-fn another_checkpoint_is_told_and_one_that_can_not_resume_is_an_error() {
-    let saves = |reads: &[&str]| {
-        let checkpoint_reads = reads.iter().map(|&line| line.to_owned()).collect();
-        build(&[HandledKind { checkpoint_reads, ..kind("a", "1.0.0", &["1.0"]) }])
-    };
-    let code = Code::CheckpointBumped;
-    for (from, to, severity) in [
-        (&["1.0"][..], &["1.1"][..], Severity::Warning),
-        (&["1.0"], &["1.0", "2.0"], Severity::Warning),
-        (&["1.0"], &["2.0"], Severity::Error),
-        (&["1.1"], &["1.0"], Severity::Error),
-        (&["1.0"], &[], Severity::Error),
-    ] {
-        let answer = diff(&saves(from), &saves(to));
-        assert_eq!(told(&answer), (vec![(code, severity)], Order::Any), "{from:?} {to:?}");
-    }
 }
 
 #[test]
