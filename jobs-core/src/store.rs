@@ -47,7 +47,9 @@ pub use inspect::{Brief, Count, Depth, Filter, Paused, QueueDepth, Span, WorkerR
 pub use lease::{Held, Leaving, NewWorker, Phase, Renewed};
 pub use operate::{Cancelled, Redrive, Redriven, Reschedule};
 pub use rollout::{BuildRecord, Strand, Waiting, fingerprint};
-pub use run::{Author, CheckpointSave, Claim, Claimed, Enqueued, Head, Row, Settled, Standing};
+pub use run::{
+    Author, CheckpointSave, Claim, Claimed, Enqueued, Head, Row, Saved, Settled, Standing,
+};
 pub use schedule::{
     Advanced, Declaration, Declared, MAX_TICKS, ScheduleRecord, ScheduleView, Schedules, Step, Tick,
 };
@@ -134,7 +136,11 @@ pub trait Store: Schedules + 'static {
     /// Saves checkpoints, each where its fence holds. A checkpoint that moved, in its text or its
     /// versions, gets the next number and resets the interruptions and crashes, and the failures
     /// unless it says otherwise; one that did not move changes nothing.
-    async fn checkpoint(&self, saves: &[CheckpointSave]) -> Result<Vec<Standing>>;
+    ///
+    /// Each element stands alone and has an answer of its own: a row that someone holds keeps none of
+    /// the others from being saved. So the call may be partial, and an error that comes behind a save
+    /// is ambiguous; to save the same again is safe, since it does not move.
+    async fn checkpoint(&self, saves: &[CheckpointSave]) -> Result<Vec<Saved>>;
 
     /// Writes how far runs have come, for people, each where its fence holds; nothing else of the row
     /// changes. Answers which were written.

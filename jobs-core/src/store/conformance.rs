@@ -221,6 +221,7 @@ checks! { $
         a_checkpoint_outlives_crash_close_and_death
         a_stale_checkpoint_does_not_replace_a_newer_one
         two_saves_of_one_run_in_a_call_are_kept_in_order
+        a_row_that_someone_holds_keeps_no_other_checkpoint_back
         a_checkpoint_writes_no_event_and_keeps_the_place;
     notes:
         a_settlement_leaves_its_notes_and_absent_ones_leave_what_was_there
