@@ -173,8 +173,10 @@ pub trait Store: Schedules + 'static {
     async fn recall(&self, routes: &[Route], limit: u32) -> Result<u32>;
 
     /// Ends waiting jobs that no live worker can read as dead, with the class [`STRANDED`] and an
-    /// event, in order of id; answers how many. Scheduled jobs that no build has given back are not
-    /// due yet and are left alone.
+    /// event; answers how many. Scheduled jobs that no build has given back are not due yet and are
+    /// left alone.
+    ///
+    /// The cost grows with the waiting jobs of these routes, not with what else there is.
     async fn strand(&self, strand: &Strand<'_>) -> Result<u32>;
 
     /// Notes what a build says about itself, and that it was seen now; a build may say several
@@ -291,6 +293,10 @@ pub trait Inspect: Send + Sync {
     /// The scheduled and ready jobs by queue, kind, version and oldest reader, in that order; no
     /// oldest reader comes first.
     async fn waiting(&self) -> Result<Vec<Waiting>>;
+
+    /// How many jobs of each of these routes are due in any queue: ready, or given back unread. Every
+    /// count stops at `most`, so that the cost grows with neither them nor what else there is.
+    async fn count_due(&self, routes: &[Route], most: u32) -> Result<Vec<u64>>;
 
     /// What builds have published, most lately seen first.
     async fn builds(&self) -> Result<Vec<BuildRecord>>;

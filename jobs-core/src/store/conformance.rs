@@ -388,6 +388,7 @@ checks! { $
         jobs_that_nobody_reads_end_once_they_have_waited
         only_what_is_due_is_stranded
         a_strand_keeps_to_its_limit_and_tells_the_author
+        what_is_due_of_a_route_is_counted_up_to_a_limit
         what_a_build_publishes_is_kept_once
         builds_that_were_last_seen_long_ago_are_forgotten;
     history:

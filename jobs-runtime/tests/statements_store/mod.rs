@@ -158,6 +158,7 @@ counted! {
     depth(most: u32) -> Depth;
     counts() -> Vec<Count>;
     waiting() -> Vec<Waiting>;
+    count_due(routes: &[Route], most: u32) -> Vec<u64>;
     builds() -> Vec<BuildRecord>;
     workers() -> Vec<WorkerRecord>;
     paused() -> Vec<Paused>;
