@@ -1,6 +1,7 @@
 //! The worker through the public interface, over every store.
 
 mod support;
+mod warnings;
 
 mod bulk;
 mod checkpoints;
@@ -22,6 +23,7 @@ mod rows;
 mod schedules;
 mod shapes;
 mod stops;
+mod stranded;
 mod suspects;
 mod texts;
 mod undos;
