@@ -10,6 +10,7 @@ mod drops;
 mod endings;
 mod enqueues;
 mod finishes;
+mod holds;
 mod interruptions;
 mod ladders;
 mod leases;
