@@ -11,7 +11,7 @@ pub struct Finding {
     pub code: Code,
     /// How bad it is.
     pub severity: Severity,
-    /// The kind that it is about.
+    /// The kind that it is about, or the name of the schedule.
     pub kind: String,
     /// What would happen.
     pub what: String,
@@ -50,6 +50,10 @@ pub enum Code {
     RetiredWithRows,
     /// Jobs wait as versions that the candidate can't read, although it handles their kind.
     Stranded,
+    /// The candidate no longer declares a schedule.
+    ScheduleDropped,
+    /// The candidate declares a schedule with other times.
+    ScheduleChanged,
 }
 
 /// How bad a finding is.
@@ -106,6 +110,8 @@ impl Code {
             Self::PolicyChanged => "policy_changed",
             Self::RetiredWithRows => "retired_with_rows",
             Self::Stranded => "stranded",
+            Self::ScheduleDropped => "schedule_dropped",
+            Self::ScheduleChanged => "schedule_changed",
         }
     }
 
