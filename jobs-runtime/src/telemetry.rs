@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use jobs_core::store::Drained;
 use jobs_core::{Ending, Refusal, State};
-use metrics::{Counter, Histogram, counter, histogram};
+use metrics::{Counter, Gauge, Histogram, counter, gauge, histogram};
 
 use crate::registry::Handlers;
 
@@ -43,6 +43,8 @@ pub(crate) struct Meters {
     settle_batch: Histogram,
     lease_margin: Histogram,
     drained: DrainMeters,
+    wrong_vouches: Counter,
+    stranded: Gauge,
 }
 
 /// The meters of a drain.
@@ -72,6 +74,7 @@ impl DrainMeters {
 #[derive(Debug)]
 struct KindMeters {
     claims: Counter,
+    tolerated: Counter,
     wait: Histogram,
     run: Histogram,
 }
@@ -81,6 +84,7 @@ impl KindMeters {
         let kind = kind.to_owned();
         Self {
             claims: counter!("jobs_claims_total", "kind" => kind.clone()),
+            tolerated: counter!("jobs_tolerant_reads_total", "kind" => kind.clone()),
             wait: histogram!("jobs_wait_seconds", "kind" => kind.clone()),
             run: histogram!("jobs_run_seconds", "kind" => kind),
         }
@@ -101,6 +105,8 @@ impl Meters {
             settle_batch: histogram!("jobs_settle_batch_size"),
             lease_margin: histogram!("jobs_lease_margin_seconds"),
             drained: DrainMeters::new(),
+            wrong_vouches: counter!("jobs_wrong_vouches_total"),
+            stranded: gauge!("jobs_stranded_routes"),
         }
     }
 
@@ -122,6 +128,21 @@ impl Meters {
     /// A run has ended, so long after it started.
     pub(crate) fn ended(&self, kind: &str, took: Duration) {
         self.kind(kind).run.record(took);
+    }
+
+    /// A run reads what a newer build wrote, which vouched for this one's version.
+    pub(crate) fn tolerated(&self, kind: &str) {
+        self.kind(kind).tolerated.increment(1);
+    }
+
+    /// What a newer build vouched for is not readable here after all.
+    pub(crate) fn vouched_wrongly(&self) {
+        self.wrong_vouches.increment(1);
+    }
+
+    /// So many routes have jobs that are due and that no live worker reads.
+    pub(crate) fn stranded(&self, routes: usize) {
+        self.stranded.set(number(routes));
     }
 
     /// So many runs were settled together.
@@ -206,3 +227,6 @@ const fn outcome(ending: &Ending) -> Option<&'static str> {
 fn number(size: usize) -> f64 {
     f64::from(u32::try_from(size).unwrap_or(u32::MAX))
 }
+
+#[cfg(test)]
+mod tests;

@@ -10,6 +10,7 @@ mod endings;
 mod enqueues;
 mod finishes;
 mod interruptions;
+mod ladders;
 mod leases;
 mod middleware;
 mod notes;
