@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use jobs_core::{Fence, Headers, JobId, Policy, QueueName, Timestamp};
+use jobs_core::store::{CheckpointSave, Saved, Standing, Store};
+use jobs_core::{Fence, Headers, JobId, Policy, QueueName, StoreError, StoreErrorKind, Timestamp};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -231,5 +232,18 @@ fn code(reason: Reason) -> u8 {
         Reason::Timeout => 2,
         Reason::Cancel => 3,
         Reason::Lease => 4,
+    }
+}
+
+/// Saves one checkpoint. That someone holds the row for too long is an error here: it may be saved
+/// later.
+pub(crate) async fn save(store: &dyn Store, save: &CheckpointSave) -> Result<Standing, StoreError> {
+    match store.checkpoint(std::slice::from_ref(save)).await?.first() {
+        Some(Saved::Answered(standing)) => Ok(*standing),
+        Some(Saved::Locked) => {
+            let what = "the row of a run stayed locked by another transaction";
+            Err(StoreError::new(StoreErrorKind::Busy, what))
+        }
+        None => Ok(Standing::Lost),
     }
 }

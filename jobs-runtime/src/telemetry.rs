@@ -3,15 +3,16 @@
 //! 1. What is measured for every run has its handle made once, when the worker is wired: a measurement
 //!    is then an atomic addition, and nothing at all where no recorder was installed before that.
 //! 2. Labels come from small sets: kinds of this build, outcomes, reasons. Nothing that a row holds
-//!    ever becomes a label.
+//!    becomes a label, but for the kinds and versions that no live worker reads: the first hundred of
+//!    them that a process sees, since their names are the news.
 //!
-//! Deliberately absent: labels of errors, versions or builds, whose number has no bound.
+//! Deliberately absent: labels of errors or builds, whose number has no bound.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use jobs_core::store::Drained;
-use jobs_core::{Ending, Refusal, State};
+use jobs_core::{Ending, Refusal, Route, State};
 use metrics::{Counter, Gauge, Histogram, counter, gauge, histogram};
 
 use crate::registry::Handlers;
@@ -199,6 +200,58 @@ impl Meters {
     /// A renewal was accepted with so much of the lease left.
     pub(crate) fn renewed(&self, left: Duration) {
         self.lease_margin.record(left);
+    }
+}
+
+/// What a worker tells of jobs that no live worker reads, by kind and oldest reader.
+#[derive(Debug, Default)]
+pub(crate) struct StrandedMeters {
+    labelled: BTreeMap<(String, String), StrandedGauges>,
+}
+
+#[derive(Debug)]
+struct StrandedGauges {
+    jobs: Gauge,
+    seen_for: Gauge,
+}
+
+/// How many kinds and versions get labels of their own; all others share one.
+const LABELLED: usize = 100;
+
+impl StrandedMeters {
+    /// Sets what is stranded now: how many jobs of a route, and for how long that was seen. What was
+    /// and is not any more becomes zero.
+    pub(crate) fn measured<'a>(
+        &mut self,
+        stranded: impl Iterator<Item = (&'a Route, u64, Duration)>,
+    ) {
+        let mut now: BTreeMap<(String, String), (u64, Duration)> = BTreeMap::new();
+        for (route, jobs, seen_for) in stranded {
+            let Some((kind, reader)) = route.parts() else { continue };
+            let mut labels = (kind.to_owned(), reader.to_string());
+            if !self.labelled.contains_key(&labels) && self.labelled.len() >= LABELLED {
+                labels = ("other".to_owned(), String::new());
+            }
+            self.labelled.entry(labels.clone()).or_insert_with_key(StrandedGauges::of);
+            let sum = now.entry(labels).or_default();
+            *sum = (sum.0.saturating_add(jobs), sum.1.max(seen_for));
+        }
+        for (labels, gauges) in &self.labelled {
+            let (jobs, seen_for) = now.get(labels).copied().unwrap_or_default();
+            gauges.jobs.set(f64::from(u32::try_from(jobs).unwrap_or(u32::MAX)));
+            gauges.seen_for.set(seen_for);
+        }
+    }
+}
+
+impl StrandedGauges {
+    fn of((kind, version): &(String, String)) -> Self {
+        let (kind, version) = (kind.clone(), version.clone());
+        let labels = [("kind", kind), ("version", version)];
+        Self {
+            jobs: gauge!("jobs_stranded", &labels),
+            seen_for: gauge!("jobs_stranded_seconds", &labels),
+        }
     }
 }
 

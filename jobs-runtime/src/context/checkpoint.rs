@@ -9,7 +9,7 @@ use jobs_core::store::{CheckpointSave, Standing};
 
 use super::{JobContext, unanswered};
 use crate::handler::JobError;
-use crate::run::Wrote;
+use crate::run::{self, Wrote};
 use crate::store::UserTransaction;
 
 /// The largest checkpoint: 64 KiB of JSON text.
@@ -89,10 +89,10 @@ impl<S, C: Versioned> JobContext<S, C> {
         }
         kept.take_checkpoint();
         self.parts.signals.note_write(Wrote::Checkpoint);
-        match self.parts.jobs.store().checkpoint(std::slice::from_ref(&save)).await {
-            Ok(standings) => {
+        match run::save(self.parts.jobs.store(), &save).await {
+            Ok(standing) => {
                 self.pace.written(now);
-                self.stand(standings.first().copied().unwrap_or(Standing::Lost))
+                self.stand(standing)
             }
             Err(error) => {
                 // It may be back when the run ends.

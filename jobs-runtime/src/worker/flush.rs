@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::ledger::Entry;
 use super::shared::{Shared, pause};
 use crate::log;
-use crate::run::{Reason, Wrote};
+use crate::run::{self, Reason, Wrote};
 
 /// The first pause between two tries while the store can't be reached; it doubles.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
@@ -26,7 +26,7 @@ pub(super) async fn flush<S>(shared: &Arc<Shared<S>>, entry: &Entry) {
     let mut wait = FIRST_PAUSE;
     while entry.signals.reason() != Some(Reason::Lease) {
         let saved = tokio::select! {
-            saved = shared.store().checkpoint(std::slice::from_ref(&save)) => saved,
+            saved = run::save(shared.store(), &save) => saved,
             () = shared.over.cancelled() => return,
         };
         // Whether the fence held is told by the settlement.

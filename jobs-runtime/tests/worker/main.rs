@@ -1,6 +1,7 @@
 //! The worker through the public interface, over every store.
 
 mod support;
+mod warnings;
 
 mod bulk;
 mod checkpoints;
@@ -9,6 +10,7 @@ mod drops;
 mod endings;
 mod enqueues;
 mod finishes;
+mod holds;
 mod interruptions;
 mod ladders;
 mod leases;
@@ -22,6 +24,7 @@ mod rows;
 mod schedules;
 mod shapes;
 mod stops;
+mod stranded;
 mod suspects;
 mod texts;
 mod undos;

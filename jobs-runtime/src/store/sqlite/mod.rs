@@ -57,7 +57,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use jobs_core::store::{
     Author, CheckpointSave, Claim, Claimed, Duty, Enqueued, Heartbeat, NewWorker, Promoted,
-    Retention, Row, Settled, Standing, Store, Strand, Sweep, Swept, Wake,
+    Retention, Row, Saved, Settled, Standing, Store, Strand, Sweep, Swept, Wake,
 };
 use jobs_core::{
     BuildId, Clock, Fence, NewJob, ProgressNote, QueueName, Random, Route, Settlement, StoreError,
@@ -269,8 +269,9 @@ impl Store for SqliteStore {
         self.writer().write(Settle::new(by, settlements)).await
     }
 
-    async fn checkpoint(&self, saves: &[CheckpointSave]) -> Result<Vec<Standing>> {
-        self.writer().write(Save::new(saves)).await
+    async fn checkpoint(&self, saves: &[CheckpointSave]) -> Result<Vec<Saved>> {
+        let standings = self.writer().write(Save::new(saves)).await?;
+        Ok(standings.into_iter().map(Saved::Answered).collect())
     }
 
     async fn note_progress(&self, notes: &[ProgressNote]) -> Result<Vec<bool>> {
@@ -315,7 +316,12 @@ impl Store for SqliteStore {
     }
 
     async fn strand(&self, strand: &Strand<'_>) -> Result<u32> {
-        self.writer().write(rollout::End::of(strand)).await
+        let end = rollout::End::of(strand);
+        // Looked for beside the writer: a look that finds nothing holds nobody up.
+        if !end.finds_any(self.reads(), self.clock().now()).await? {
+            return Ok(0);
+        }
+        self.writer().write(end).await
     }
 
     async fn publish(&self, build: &BuildId, manifest: &str) -> Result<()> {

@@ -26,6 +26,7 @@ statements! {
     CLAIM_HEAD = "claim_head";
     CLAIMED_CHECKPOINTS = "claimed_checkpoints";
     CLOSE = "close";
+    COUNT_DUE = "count_due";
     COUNT_EVENTS = "count_events";
     COUNTS = "counts";
     DATA_VERSION = "data_version";
