@@ -10,7 +10,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use jobs_core::{Ending, Refusal, State};
+use jobs_core::{ClaimedJob, Ending, Refusal, State};
 use metrics::{Counter, Histogram, counter, histogram};
 
 use crate::registry::Handlers;
@@ -45,7 +45,7 @@ pub(crate) struct Meters {
 
 /// The meters of one kind.
 #[derive(Debug)]
-struct KindMeters {
+pub(crate) struct KindMeters {
     claims: Counter,
     wait: Histogram,
     run: Histogram,
@@ -59,6 +59,16 @@ impl KindMeters {
             wait: histogram!("jobs_wait_seconds", "kind" => kind.clone()),
             run: histogram!("jobs_run_seconds", "kind" => kind),
         }
+    }
+
+    /// A run starts, so long after its job fell due.
+    pub(crate) fn started(&self, waited: Duration) {
+        self.wait.record(waited);
+    }
+
+    /// A run has ended, so long after it started.
+    pub(crate) fn ended(&self, took: Duration) {
+        self.run.record(took);
     }
 }
 
@@ -78,24 +88,18 @@ impl Meters {
         }
     }
 
-    fn kind(&self, kind: &str) -> &KindMeters {
+    /// The meters of the runs of a kind.
+    pub(crate) fn of_kind(&self, kind: &str) -> &KindMeters {
         self.kinds.get(kind).unwrap_or(&self.others)
     }
 
-    /// A claim was answered with jobs of these kinds.
-    pub(crate) fn claimed<'a>(&self, kinds: impl ExactSizeIterator<Item = &'a str>) {
-        self.claim_batch.record(number(kinds.len()));
-        kinds.for_each(|kind| self.kind(kind).claims.increment(1));
-    }
-
-    /// A run starts, so long after its job fell due.
-    pub(crate) fn started(&self, kind: &str, waited: Duration) {
-        self.kind(kind).wait.record(waited);
-    }
-
-    /// A run has ended, so long after it started.
-    pub(crate) fn ended(&self, kind: &str, took: Duration) {
-        self.kind(kind).run.record(took);
+    /// A claim was answered with these jobs.
+    pub(crate) fn claimed(&self, jobs: &[ClaimedJob]) {
+        self.claim_batch.record(number(jobs.len()));
+        for alike in jobs.chunk_by(|a, b| a.kind == b.kind) {
+            let count = u64::try_from(alike.len()).unwrap_or(u64::MAX);
+            self.of_kind(&alike[0].kind).claims.increment(count);
+        }
     }
 
     /// So many runs were settled together.
