@@ -17,7 +17,7 @@ use super::queues::offers;
 use super::routes::Routes;
 use super::runners::Runners;
 use super::settle::Ended;
-use super::shared::Shared;
+use super::shared::{Shared, turn};
 use super::suspects::{Plan, Suspects};
 use crate::log;
 use crate::run::Reason;
@@ -79,7 +79,7 @@ where
 async fn gathered<S>(shared: &Shared<S>) -> usize {
     let mut free = shared.ledger.free();
     while 0 < free && free < shared.settings.concurrency {
-        tokio::task::yield_now().await;
+        turn().await;
         let before = std::mem::replace(&mut free, shared.ledger.free());
         if free <= before {
             break;

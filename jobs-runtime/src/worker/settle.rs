@@ -17,7 +17,7 @@ use jobs_core::{
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::ledger::Entry;
-use super::shared::{Shared, Tally};
+use super::shared::{Shared, Tally, turn};
 use crate::log;
 use crate::run::Wrote;
 
@@ -114,7 +114,7 @@ pub(super) async fn settle_loop<S>(shared: Arc<Shared<S>>, mut ended: UnboundedR
 /// the end of it, and no clock is waited for.
 async fn gather(ended: &mut UnboundedReceiver<Ended>, batch: &mut Vec<Ended>) {
     while batch.len() < BATCH {
-        tokio::task::yield_now().await;
+        turn().await;
         let before = batch.len();
         while batch.len() < BATCH
             && let Ok(next) = ended.try_recv()

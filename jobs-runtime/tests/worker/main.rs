@@ -2,6 +2,7 @@
 
 mod support;
 
+mod beside;
 mod bulk;
 mod checkpoints;
 mod cursors;
