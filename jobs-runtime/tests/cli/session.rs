@@ -159,11 +159,12 @@ pub(crate) fn settled(text: &str) -> String {
         };
         let is_wait = behind.starts_with("s  ") && word.bytes().all(|c| c.is_ascii_digit());
         let is_instant = word.len() >= 20 && word.ends_with('Z') && word.contains('T');
+        let is_measured = behind.starts_with("ms\n") || out.ends_with("_ms\":");
         let is_span = out.ends_with('(') || out.ends_with("took  ");
         if is_instant {
             out.push_str(INSTANT);
             rest = behind;
-        } else if is_wait {
+        } else if is_wait || is_measured {
             out.push('0');
             rest = behind;
         } else if is_span {
