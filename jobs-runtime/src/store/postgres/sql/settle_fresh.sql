@@ -1,6 +1,6 @@
 -- Writes clean successes of rows that nothing ever happened to: nearly all. Answers those; whose fence
--- does not hold, or whose row has something to be reset, is for settle_done.sql. Setting seven columns
--- to what they are costs as much as the guard does seven times.
+-- does not hold, or whose row has something to be reset, is for settle_done.sql: setting seven columns
+-- to what they are costs more than this guard.
 -- The state is compared in a way that hides it from the planner: the rows are to be found by their
 -- numbers, and not by walking the index of running ones.
 -- Arrays: $1 job, $2 claim number.
