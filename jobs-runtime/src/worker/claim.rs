@@ -201,7 +201,8 @@ impl Intake {
             shared.ledger.claim_answered();
             return Ok(Turn::Nothing);
         }
-        shared.meters.claimed(&jobs);
+        let kinds: Vec<&str> = jobs.iter().map(|job| job.kind.as_str()).collect();
+        shared.meters.claimed(&kinds);
         if plan == Plan::Alone {
             self.suspects.started();
         }

@@ -188,3 +188,6 @@ pub(crate) async fn turn() {
 pub(crate) async fn pause<S>(shared: &Arc<Shared<S>>, span: Duration) -> bool {
     tokio::time::timeout(span, shared.over.cancelled()).await.is_ok()
 }
+
+#[cfg(all(test, feature = "http"))]
+mod tests;

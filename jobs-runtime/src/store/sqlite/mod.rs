@@ -4,6 +4,7 @@
 //! 2. An acknowledged write survives the loss of power ([`Synchronous::Full`]).
 //! 3. Nobody ever sees `busy` because others write; see `turn`.
 //! 4. A worker's death is told without clocks, at once for a process that has ended; see `alive`.
+//!    Due times go by the clock of the host, and step with it.
 //! 5. Nothing of this store keeps the write-ahead log from being reset; see `wal`.
 //!
 //! Its tables begin with `jobs_`, so they may live in the file of an application, which may write to
@@ -52,6 +53,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use jobs_core::store::{
@@ -338,6 +340,12 @@ impl Store for SqliteStore {
 
     async fn prune(&self, retention: Retention, limit: u32) -> Result<u32> {
         self.writer().write(Prune { retention, limit }).await
+    }
+
+    /// By its size alone, which tells that a reader has stayed for long.
+    async fn warnings(&self, _: Duration) -> Result<Vec<String>> {
+        let most = self.inner.options.wal_warning_bytes;
+        Ok(wal::warning(self.database(), most).into_iter().collect())
     }
 
     fn wake(&self) -> Box<dyn Wake> {
