@@ -318,21 +318,26 @@ impl<S> Handled<S> {
 }
 
 impl<S> Handlers<S> {
-    /// What this build knows of a kind.
+    /// How this build reads a kind.
     pub(crate) fn reader(&self, kind: &str) -> Reader<'_> {
+        self.known(kind).0
+    }
+
+    /// What this build knows of a kind, and its handler where it has one.
+    pub(crate) fn known(&self, kind: &str) -> (Reader<'_>, Option<&Handled<S>>) {
         match self.by_kind.get(kind) {
-            None => Reader::Unknown,
-            Some(Known::Retired) => Reader::Retired,
-            Some(Known::Handled(at)) => Reader::Reads(&self.handled[*at].lines),
+            None => (Reader::Unknown, None),
+            Some(Known::Retired) => (Reader::Retired, None),
+            Some(Known::Handled(at)) => {
+                let handled = &self.handled[*at];
+                (Reader::Reads(&handled.lines), Some(handled))
+            }
         }
     }
 
     /// The handler of a kind, where this build has one.
     pub(crate) fn handled(&self, kind: &str) -> Option<&Handled<S>> {
-        match self.by_kind.get(kind)? {
-            Known::Handled(at) => Some(&self.handled[*at]),
-            Known::Retired => None,
-        }
+        self.known(kind).1
     }
 
     pub(crate) fn all(&self) -> &[Handled<S>] {

@@ -132,7 +132,8 @@ pub(crate) struct RunSignals {
     wrote: AtomicU8,
     polled_since_us: AtomicU64,
     finishes: AtomicBool,
-    spawned: Mutex<JoinSet<()>>,
+    /// Made for the first: most handlers spawn nothing.
+    spawned: Mutex<Option<JoinSet<()>>>,
     kept: Kept,
 }
 
@@ -150,17 +151,15 @@ impl RunSignals {
     /// Spawns work that belongs to the run.
     pub(crate) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
         let mut spawned = self.spawned.lock().unwrap_or_else(PoisonError::into_inner);
+        let spawned = spawned.get_or_insert_default();
         while spawned.try_join_next().is_some() {}
         spawned.spawn(work);
     }
 
     /// Aborts what the run spawned, and waits until it has really ended.
     pub(crate) async fn end_spawned(&self) {
-        let mut spawned = {
-            let mut held = self.spawned.lock().unwrap_or_else(PoisonError::into_inner);
-            std::mem::take(&mut *held)
-        };
-        if !spawned.is_empty() {
+        let spawned = self.spawned.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(mut spawned) = spawned {
             spawned.shutdown().await;
         }
     }

@@ -73,7 +73,7 @@ impl DrainMeters {
 
 /// The meters of one kind.
 #[derive(Debug)]
-struct KindMeters {
+pub(crate) struct KindMeters {
     claims: Counter,
     tolerated: Counter,
     wait: Histogram,
@@ -89,6 +89,16 @@ impl KindMeters {
             wait: histogram!("jobs_wait_seconds", "kind" => kind.clone()),
             run: histogram!("jobs_run_seconds", "kind" => kind),
         }
+    }
+
+    /// A run starts, so long after its job fell due.
+    pub(crate) fn started(&self, waited: Duration) {
+        self.wait.record(waited);
+    }
+
+    /// A run has ended, so long after it started.
+    pub(crate) fn ended(&self, took: Duration) {
+        self.run.record(took);
     }
 }
 
@@ -111,29 +121,23 @@ impl Meters {
         }
     }
 
-    fn kind(&self, kind: &str) -> &KindMeters {
+    /// The meters of the runs of a kind.
+    pub(crate) fn of_kind(&self, kind: &str) -> &KindMeters {
         self.kinds.get(kind).unwrap_or(&self.others)
     }
 
     /// A claim was answered with jobs of these kinds.
-    pub(crate) fn claimed<'a>(&self, kinds: impl ExactSizeIterator<Item = &'a str>) {
+    pub(crate) fn claimed(&self, kinds: &[&str]) {
         self.claim_batch.record(number(kinds.len()));
-        kinds.for_each(|kind| self.kind(kind).claims.increment(1));
-    }
-
-    /// A run starts, so long after its job fell due.
-    pub(crate) fn started(&self, kind: &str, waited: Duration) {
-        self.kind(kind).wait.record(waited);
-    }
-
-    /// A run has ended, so long after it started.
-    pub(crate) fn ended(&self, kind: &str, took: Duration) {
-        self.kind(kind).run.record(took);
+        for alike in kinds.chunk_by(|a, b| a == b) {
+            let count = u64::try_from(alike.len()).unwrap_or(u64::MAX);
+            self.of_kind(alike[0]).claims.increment(count);
+        }
     }
 
     /// A run reads what a newer build wrote, which vouched for this one's version.
     pub(crate) fn tolerated(&self, kind: &str) {
-        self.kind(kind).tolerated.increment(1);
+        self.of_kind(kind).tolerated.increment(1);
     }
 
     /// What a newer build vouched for is not readable here after all.

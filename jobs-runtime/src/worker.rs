@@ -20,6 +20,7 @@ mod ledger;
 mod progress;
 mod queues;
 mod routes;
+mod runners;
 mod schedule;
 mod settle;
 mod shared;
@@ -41,7 +42,6 @@ use jobs_core::{Lease, QueueName, StoreError, WorkerName};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
 use self::budget::{Budget, Stated};
 use self::drain::Stop;
@@ -370,7 +370,7 @@ impl<S: Clone + Send + Sync + 'static> Wired<S> {
         loops.spawn(schedule::schedule_loop(shared.clone()));
         loops.spawn(stranded::stranded_loop(shared.clone()));
         loops.spawn(progress::progress_loop(shared.clone()));
-        loops.spawn(claim::claim_loop(shared.clone(), TaskTracker::new()));
+        loops.spawn(claim::claim_loop(shared.clone()));
         let (report, broke) = tokio::join!(report, watch_over(&shared, &mut loops));
         shared.over.cancel();
         // A loop that waits for a store which never answers must not hold the application up.

@@ -36,19 +36,20 @@ use crate::trace::{self, TraceContext};
 type HandlerResult = Result<Outcome, JobError>;
 
 /// Runs one claimed job to its end and hands the end to the settler.
-pub(super) async fn dispatch<S>(shared: Arc<Shared<S>>, job: ClaimedJob, entry: Entry)
+pub(super) async fn dispatch<S>(shared: &Arc<Shared<S>>, job: &ClaimedJob, entry: &Entry)
 where
     S: Clone + Send + Sync + 'static,
 {
     // Also if this is dropped half-way: a slot must not be lost with it.
-    let slot = Slot { shared: &shared, fence: job.fence, queue: &job.queue };
-    let ending = match judged(&shared, &job) {
+    let queue = shared.settings.shares.is_some().then_some(&job.queue);
+    let slot = Slot { shared, fence: job.fence, queue };
+    let ending = match judged(shared, job) {
         Err(ending) => ending,
-        Ok(judged) => run(&shared, &job, &judged, &entry).await,
+        Ok(judged) => run(shared, job, &judged, entry).await,
     };
     drop(slot);
-    flush(&shared, &entry).await;
-    let ended = Ended::of_run(&job, ending, &entry.signals);
+    flush(shared, entry).await;
+    let ended = Ended::of_run(job, ending, entry);
     // The settler outlives every dispatch; without it the process is going down, and the claim is
     // given back by the close or the sweep.
     drop(shared.ended.send(ended));
@@ -58,12 +59,15 @@ where
 struct Slot<'a, S> {
     shared: &'a Shared<S>,
     fence: Fence,
-    queue: &'a QueueName,
+    /// Where slots are shared among queues.
+    queue: Option<&'a QueueName>,
 }
 
 impl<S> Drop for Slot<'_, S> {
     fn drop(&mut self) {
-        self.shared.running.end(self.queue);
+        if let Some(queue) = self.queue {
+            self.shared.running.end(queue);
+        }
         self.shared.ledger.ended(self.fence);
     }
 }
@@ -100,7 +104,8 @@ fn judged<'a, S>(shared: &'a Shared<S>, job: &ClaimedJob) -> Result<Judged<'a, S
     }
     let stamp = Stamp::parse(&job.version, job.min_reader.as_deref())
         .map_err(|error| Ending::MalformedVersion(error.to_string()))?;
-    let payload = match judge(stamp, shared.handlers.reader(&job.kind)) {
+    let (reader, handled) = shared.handlers.known(&job.kind);
+    let payload = match judge(stamp, reader) {
         Verdict::Run => Reading::plain(stamp.version().major),
         Verdict::Upcast { from } => Reading::plain(from),
         Verdict::TolerantRead { from } => {
@@ -110,7 +115,6 @@ fn judged<'a, S>(shared: &'a Shared<S>, job: &ClaimedJob) -> Result<Judged<'a, S
         Verdict::Retired => return Err(Ending::Retired),
         Verdict::Refuse(refusal) => return Err(refused(shared, job, refusal)),
     };
-    let handled = shared.handlers.handled(&job.kind);
     let handled = handled.ok_or_else(|| refused(shared, job, Refusal::UnknownKind))?;
     let checkpoint = checkpoint(shared, job, handled)?;
     Ok(Judged { handled, payload, checkpoint })
@@ -204,15 +208,19 @@ where
         clock: shared.jobs.clock().as_ref(),
         signals: &entry.signals,
     };
-    let waited = shared.jobs.clock().now().since(job.due_at);
-    shared.meters.started(info.kind(), waited);
+    let meters = shared.meters.of_kind(info.kind());
+    meters.started(shared.jobs.clock().now().since(job.due_at));
     let started_at = shared.elapsed();
     let ended = ended_how(handler, timeout, entry).await;
-    shared.meters.ended(info.kind(), shared.elapsed().saturating_sub(started_at));
+    meters.ended(shared.elapsed().saturating_sub(started_at));
     entry.signals.end_spawned().await;
     let ending = span.in_scope(|| ending(ended, entry, timeout));
     match judged.handled.policy.on_stop {
-        OnStop::Undo => undo::undone(shared, job, entry, ending).instrument(span).await,
+        OnStop::Undo => {
+            // Boxed, as all that is rare: a run is as large as the largest that it may wait for.
+            let undone = undo::undone(shared, job, entry, ending).instrument(span);
+            Box::pin(undone).await
+        }
         _ => ending,
     }
 }

@@ -4,6 +4,7 @@
 //! 2. A slot is free when its handler has really ended; at most one concurrency's worth of
 //!    settlements waits, then claims wait for them.
 
+use std::collections::hash_map::Entry as MapEntry;
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -166,8 +167,10 @@ impl Ledger {
     pub(crate) fn settled(&self, fences: impl Iterator<Item = Fence>) {
         let mut book = self.book();
         for fence in fences {
-            if book.entries.get(&fence).is_some_and(|entry| entry.stage == Stage::Settling) {
-                book.entries.remove(&fence);
+            if let MapEntry::Occupied(entry) = book.entries.entry(fence)
+                && entry.get().stage == Stage::Settling
+            {
+                entry.remove();
             }
         }
         drop(book);

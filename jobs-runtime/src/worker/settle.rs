@@ -16,9 +16,10 @@ use jobs_core::{
 };
 use tokio::sync::mpsc::UnboundedReceiver;
 
-use super::shared::{Shared, Tally};
+use super::ledger::Entry;
+use super::shared::{Shared, Tally, turn};
 use crate::log;
-use crate::run::{RunSignals, Wrote};
+use crate::run::Wrote;
 
 /// At most this many settlements travel together.
 const BATCH: usize = 1_000;
@@ -33,7 +34,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub(crate) struct Ended {
     run: Run,
-    kind: String,
+    kind: Arc<str>,
     ending: Ending,
     wrote: Wrote,
     notes: Notes,
@@ -41,14 +42,15 @@ pub(crate) struct Ended {
 
 impl Ended {
     /// A run whose handler has ended, or never began.
-    pub(crate) fn of_run(job: &ClaimedJob, ending: Ending, signals: &RunSignals) -> Self {
+    pub(crate) fn of_run(job: &ClaimedJob, ending: Ending, entry: &Entry) -> Self {
+        let Entry { kind, signals, .. } = entry;
         let (wrote, notes) = (signals.wrote(), signals.kept().take_notes());
-        Self { run: Run::from(job), kind: job.kind.clone(), ending, wrote, notes }
+        Self { run: Run::from(job), kind: kind.clone(), ending, wrote, notes }
     }
 
     /// A claim that came too late to be run.
     pub(crate) fn unstarted(job: &ClaimedJob) -> Self {
-        let (run, kind) = (Run::from(job), job.kind.clone());
+        let (run, kind) = (Run::from(job), job.kind.as_str().into());
         let (ending, wrote, notes) = (Ending::Unstarted, Wrote::Nothing, Notes::default());
         Self { run, kind, ending, wrote, notes }
     }
@@ -58,7 +60,7 @@ impl Ended {
     pub(crate) fn stray(fence: Fence) -> Self {
         let (counters, budget) = (Counters::default(), Budget::default());
         let run = Run { fence, counters, budget, refused: None };
-        let kind = String::new();
+        let kind = "".into();
         // Its counters are read from the row before it is settled.
         let (ending, wrote, notes) = (Ending::Unstarted, Wrote::Checkpoint, Notes::default());
         Self { run, kind, ending, wrote, notes }
@@ -112,7 +114,7 @@ pub(super) async fn settle_loop<S>(shared: Arc<Shared<S>>, mut ended: UnboundedR
 /// the end of it, and no clock is waited for.
 async fn gather(ended: &mut UnboundedReceiver<Ended>, batch: &mut Vec<Ended>) {
     while batch.len() < BATCH {
-        tokio::task::yield_now().await;
+        turn().await;
         let before = batch.len();
         while batch.len() < BATCH
             && let Ok(next) = ended.try_recv()
@@ -196,7 +198,7 @@ async fn settle_one_by_one<S>(
                     Err(error) if is_about_no_row(&error) => locked.push(ended),
                     Err(error) => tracing::error!(
                         job = plain.run.fence.job.0,
-                        kind = plain.kind,
+                        kind = &*plain.kind,
                         error = jobs_core::chain(&error),
                         "a run can't be settled; its job stays claimed until this worker leaves"
                     ),
@@ -263,7 +265,7 @@ fn as_settled(ended: Ended, state: State) -> Ended {
     match (ended.wrote, state, &ended.ending) {
         (Wrote::Success, State::Succeeded, Ending::Done) => ended,
         (Wrote::Success, State::Succeeded, said) => {
-            let (job, kind) = (ended.run.fence.job.0, ended.kind.as_str());
+            let (job, kind) = (ended.run.fence.job.0, &*ended.kind);
             tracing::warn!(
                 job,
                 kind,
@@ -332,7 +334,7 @@ fn told_all<S>(shared: &Shared<S>, batch: Vec<Ended>, answers: &[Settled]) -> Ve
 
 /// Counts and logs one answer.
 fn told<S>(shared: &Shared<S>, ended: &Ended, answer: Settled) {
-    let (job, kind) = (ended.run.fence.job.0, ended.kind.as_str());
+    let (job, kind) = (ended.run.fence.job.0, &*ended.kind);
     let state = match answer {
         Settled::Applied(state) => state,
         Settled::LeaseLost => {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::Poll;
 use std::time::Duration;
 
 use jobs_core::store::{Author, Drained, Store};
@@ -165,6 +166,22 @@ pub(crate) async fn pulse_loop<S>(shared: Arc<Shared<S>>) {
             return;
         }
     }
+}
+
+/// A turn of the runtime: lets run what is ready now.
+///
+/// Not tokio's `yield_now`, which gives a task back only when its thread has nothing else to do: a
+/// handler that blocked that thread would hold it up, and with it all that the worker claims or settles.
+pub(crate) async fn turn() {
+    let mut has_waited = false;
+    std::future::poll_fn(|cx| {
+        if std::mem::replace(&mut has_waited, true) {
+            return Poll::Ready(());
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
 }
 
 /// A pause that ends early when the worker is over; answers whether it is.

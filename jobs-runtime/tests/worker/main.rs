@@ -3,6 +3,7 @@
 mod support;
 mod warnings;
 
+mod beside;
 mod bulk;
 mod checkpoints;
 mod cursors;
