@@ -6,6 +6,7 @@
 //! 3. After a lost answer, and after a transaction of the application wrote about the run, the row
 //!    decides what happened.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -90,18 +91,25 @@ pub(super) async fn settle_loop<S>(shared: Arc<Shared<S>>, mut ended: UnboundedR
     let mut batch = Vec::new();
     // Runs whose rows others hold wait apart, so that they keep no other waiting.
     let mut locked: Vec<Ended> = Vec::new();
+    // One timer for all turns, so that ends which come all the time don't put it off.
+    let mut retry = pin!(tokio::time::sleep(LOCKED_PAUSE));
     loop {
         tokio::select! {
             biased;
+            () = &mut retry, if !locked.is_empty() => {
+                locked = settle_batch(&shared, std::mem::take(&mut locked)).await;
+                retry.set(tokio::time::sleep(LOCKED_PAUSE));
+            }
             count = ended.recv_many(&mut batch, BATCH) => {
                 if count == 0 {
                     return;
                 }
                 gather(&mut ended, &mut batch).await;
+                let had_none = locked.is_empty();
                 locked.extend(settle_batch(&shared, std::mem::take(&mut batch)).await);
-            }
-            () = tokio::time::sleep(LOCKED_PAUSE), if !locked.is_empty() => {
-                locked = settle_batch(&shared, std::mem::take(&mut locked)).await;
+                if had_none && !locked.is_empty() {
+                    retry.set(tokio::time::sleep(LOCKED_PAUSE));
+                }
             }
             () = shared.over.cancelled() => return,
         }

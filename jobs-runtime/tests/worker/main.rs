@@ -1,5 +1,6 @@
 //! The worker through the public interface, over every store.
 
+mod planted;
 mod support;
 
 mod bulk;
@@ -23,5 +24,6 @@ mod shapes;
 mod stops;
 mod suspects;
 mod texts;
+mod troubles;
 mod versions;
 mod waits;

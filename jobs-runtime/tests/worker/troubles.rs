@@ -1,0 +1,101 @@
+//! What a worker does when its store answers late, badly or never, and when a part of it breaks.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use jobs_runtime::prelude::*;
+use jobs_runtime::{JobId, State};
+use tokio::sync::Notify;
+
+use crate::planted::Planted;
+use crate::support::{Act, Running, act, close_behind, ended, is_running, until, worker};
+
+/// No wait of these tests is longer.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// What the handlers share with their test.
+#[derive(Debug, Clone, Default)]
+struct Scene {
+    starts: Arc<AtomicUsize>,
+    /// How many handlers were dropped or returned.
+    ends: Arc<AtomicUsize>,
+    ended: Arc<Notify>,
+    /// Lets the handlers go that hold their threads.
+    is_free: Arc<AtomicBool>,
+}
+
+/// Tells of a handler's end, however it ends.
+struct Tells(Scene);
+
+impl Drop for Tells {
+    fn drop(&mut self) {
+        self.0.ends.fetch_add(1, Ordering::SeqCst);
+        self.0.ended.notify_one();
+    }
+}
+
+impl Scene {
+    fn starts(&self) -> usize {
+        self.starts.load(Ordering::SeqCst)
+    }
+
+    fn ends(&self) -> usize {
+        self.ends.load(Ordering::SeqCst)
+    }
+}
+
+async fn play(job: Act, cx: JobContext<Scene>) -> Result<Outcome, JobError> {
+    let nth = cx.state.starts.fetch_add(1, Ordering::SeqCst) + 1;
+    let _tells = Tells(cx.state.clone());
+    match job.how.as_str() {
+        "deaf" => std::future::pending().await,
+        "holds its thread once" if nth == 1 => {
+            while !cx.state.is_free.load(Ordering::SeqCst) {
+                std::thread::yield_now();
+            }
+        }
+        "holds its thread once" => std::future::pending().await,
+        _ => {}
+    }
+    Ok(Outcome::Done)
+}
+
+fn playing(jobs: &Jobs, scene: &Scene) -> Worker<Scene> {
+    let handlers = Registry::new().handle(play).build().unwrap();
+    worker(jobs, handlers, scene.clone())
+}
+
+async fn patiently<T>(what: &str, call: impl Future<Output = T>) -> T {
+    tokio::time::timeout(PATIENCE, call).await.unwrap_or_else(|_| panic!("in time: {what}"))
+}
+
+async fn started(jobs: &Jobs, scene: &Scene, how: &str) -> JobId {
+    let id = jobs.enqueue(act(how)).await.unwrap().id();
+    until(jobs, id, |record| is_running(record) && scene.starts() > 0).await;
+    id
+}
+
+#[tokio::test]
+async fn a_run_whose_row_was_held_is_settled_while_others_end_all_the_time() {
+    let store = Planted::new();
+    let (jobs, scene) = (store.jobs(), Scene::default());
+    let id = jobs.enqueue(act("")).await.unwrap().id();
+    store.plan().locked.insert(id);
+    let running = Running::start(playing(&jobs, &scene));
+    patiently("the settler meets the held row", async {
+        while !store.plan().met_locked.contains(&id) {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    store.plan().locked.clear();
+    patiently("the run is settled", async {
+        while !jobs.job(id).await.unwrap().unwrap().state.is_finished() {
+            let other = jobs.enqueue(act("")).await.unwrap().id();
+            ended(&jobs, other).await;
+        }
+    })
+    .await;
+    running.stop().await;
+}
