@@ -313,7 +313,6 @@ impl<S: Clone + Send + Sync + 'static> Worker<S> {
             intake_ended: CancellationToken::new(),
             broken: CancellationToken::new(),
             outdated: CancellationToken::new(),
-            drained: CancellationToken::new(),
             over: CancellationToken::new(),
             ready: tokio::sync::Notify::new(),
             scheduled: tokio::sync::Notify::new(),
@@ -366,7 +365,7 @@ impl<S: Clone + Send + Sync + 'static> Wired<S> {
         loops.spawn(stranded::stranded_loop(shared.clone()));
         loops.spawn(progress::progress_loop(shared.clone()));
         loops.spawn(claim::claim_loop(shared.clone(), TaskTracker::new()));
-        let (report, broke) = tokio::join!(report, watch_over(&shared, &mut loops));
+        let report = watch_over(&shared, &mut loops, report).await;
         shared.over.cancel();
         // A loop that waits for a store which never answers must not hold the application up.
         if tokio::time::timeout(LAST_CALLS, loops.join_all()).await.is_err() {
@@ -378,35 +377,49 @@ impl<S: Clone + Send + Sync + 'static> Wired<S> {
         if let Some(served) = served {
             drop(tokio::task::spawn_blocking(move || served.join()).await);
         }
-        match broke {
-            Ok(()) => report.map_err(|_| heartbeat::died()),
-            Err(panic) => Err(panic),
-        }
+        report
     }
 }
 
 /// How long the calls in flight may take once the worker is over.
 const LAST_CALLS: Duration = Duration::from_secs(5);
 
-/// Waits for the loops' ends, which come with the drain's. A loop that panics is a bug of ours: the
-/// worker then drains, since it would otherwise hold jobs that it can't run or settle.
-async fn watch_over<S>(shared: &Shared<S>, loops: &mut JoinSet<()>) -> Result<(), Error> {
+/// Waits for the report of the drain. A loop that panics is a bug of ours: the worker then drains,
+/// since it would otherwise hold jobs that it can't run or settle. So is a heartbeat that ends without
+/// a report: its runs were given up, and are settled as that while the loops still run.
+async fn watch_over<S>(
+    shared: &Shared<S>,
+    loops: &mut JoinSet<()>,
+    mut report: oneshot::Receiver<DrainReport>,
+) -> Result<DrainReport, Error> {
+    let mut broke = None;
     loop {
-        let ended = tokio::select! {
-            () = shared.drained.cancelled() => return Ok(()),
-            ended = loops.join_next() => ended,
-        };
-        match ended {
-            None => return Ok(()),
-            Some(Ok(())) => {}
-            Some(Err(panic)) => {
+        tokio::select! {
+            biased;
+            report = &mut report => return match (broke, report) {
+                (Some(panic), _) => Err(panic),
+                (None, Ok(report)) => Ok(report),
+                (None, Err(_)) => {
+                    drop(tokio::time::timeout(LAST_CALLS, given_up(shared)).await);
+                    Err(heartbeat::died())
+                }
+            },
+            Some(ended) = loops.join_next() => {
+                let Err(panic) = ended else { continue };
                 tracing::error!(%panic, "a loop of the worker panicked; draining");
                 shared.broken.cancel();
-                shared.drained.cancelled().await;
                 let what = format!("a loop of the worker panicked, which is a bug: {panic}");
-                return Err(Error::new(ErrorKind::Configuration, what));
+                broke.get_or_insert(Error::new(ErrorKind::Configuration, what));
             }
         }
+    }
+}
+
+/// Gives up the runs, and waits until they are settled.
+async fn given_up<S>(shared: &Shared<S>) {
+    shared.give_up();
+    while shared.ledger.held() > 0 {
+        shared.ledger.changed().await;
     }
 }
 

@@ -5,6 +5,7 @@
 //! 3. When it can't renew, handlers are asked to stop and then aborted before the lease can end,
 //!    counted from when the last accepted renewal was sent.
 //! 4. Each beat audits what the store says this worker holds.
+//! 5. When the thread itself dies, which is a bug, the runs are given up and the worker ends.
 
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -57,21 +58,30 @@ impl Thread {
         let drain = async |shared: &Shared<S>| {
             tokio::select! {
                 biased;
-                report = drain(shared, stop) => {
-                    // Nobody waits for it when the worker's future was dropped.
-                    let _ = reports.send(report);
-                    shared.drained.cancel();
-                }
+                // Nobody waits for it when the worker's future was dropped.
+                report = drain(shared, stop) => drop(reports.send(report)),
                 () = shared.over.cancelled() => {}
             }
         };
         let body = move || {
+            let _gives_up = GivesUp(&shared);
             self.0.block_on(async {
                 tokio::join!(beat_loop(&shared), watch_loop(&shared), drain(&shared));
             });
         };
         let thread = std::thread::Builder::new().name("jobs-heartbeat".to_owned());
         thread.spawn(body).map_err(|error| cannot_start(&error))
+    }
+}
+
+/// Gives up the runs when the thread panics: without it nobody renews, drains or aborts.
+struct GivesUp<'a, S>(&'a Shared<S>);
+
+impl<S> Drop for GivesUp<'_, S> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.give_up();
+        }
     }
 }
 

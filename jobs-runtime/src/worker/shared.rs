@@ -16,7 +16,7 @@ use super::settle::Ended;
 use super::systemd::Notifier;
 use crate::client::Jobs;
 use crate::registry::Handlers;
-use crate::run::Board;
+use crate::run::{Board, Reason};
 use crate::telemetry::Meters;
 
 /// The settings of a worker, checked.
@@ -51,8 +51,6 @@ pub(crate) struct Shared<S> {
     pub(crate) broken: CancellationToken,
     /// The schema needs a newer build: drain, and say so.
     pub(crate) outdated: CancellationToken,
-    /// The drain has ended.
-    pub(crate) drained: CancellationToken,
     /// Every loop ends.
     pub(crate) over: CancellationToken,
     /// Jobs may have become ready.
@@ -110,6 +108,16 @@ impl<S> Shared<S> {
             Tenure::Held(worker) => Some(worker),
             Tenure::Lost | Tenure::Closed => None,
         }
+    }
+
+    /// Gives up every run at once, since nobody renews the lease any more: handlers are aborted, and
+    /// nothing more is claimed.
+    pub(crate) fn give_up(&self) {
+        self.intake_closed.cancel();
+        if let Some(worker) = self.worker() {
+            self.tenancy.lost(worker, self.elapsed());
+        }
+        self.ledger.abort_all(Reason::Lease);
     }
 
     pub(crate) fn author(&self) -> Author {

@@ -99,3 +99,22 @@ async fn a_run_whose_row_was_held_is_settled_while_others_end_all_the_time() {
     .await;
     running.stop().await;
 }
+
+#[tokio::test]
+async fn a_heartbeat_that_panics_ends_the_worker_and_gives_its_runs_up() {
+    let store = Planted::new();
+    let (jobs, scene) = (store.jobs(), Scene::default());
+    let working = playing(&jobs, &scene).run_until(std::future::pending());
+    let breaking = async {
+        let id = started(&jobs, &scene, "deaf").await;
+        store.plan().panicking.insert("renew");
+        id
+    };
+    let (ended, id) = patiently("the worker ends", async { tokio::join!(working, breaking) }).await;
+    let error = ended.expect_err("a bug is no end of a drain").to_string();
+    assert!(error.contains("heartbeat"), "{error}");
+    assert_eq!(scene.ends(), 1, "no handler goes on without a lease");
+    let record = jobs.job(id).await.unwrap().unwrap();
+    assert_eq!((record.state, record.counters.crashes), (State::Ready, 0), "it was given up");
+    assert_eq!(record.counters.interruptions, 1);
+}
