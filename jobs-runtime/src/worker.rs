@@ -266,7 +266,8 @@ impl<S: Clone + Send + Sync + 'static> Worker<S> {
     /// As [`run_until_terminated`](Self::run_until_terminated).
     ///
     /// # Cancel safety
-    /// A dropped call leaves its jobs to the lease: they run again elsewhere once it ends.
+    /// A dropped call aborts its handlers and leaves their jobs to the lease: they run again elsewhere
+    /// once it ends. Only a handler that blocks its thread goes on, until it yields.
     pub async fn run_until(
         self,
         stop: impl Future<Output = ()> + Send,
@@ -345,7 +346,7 @@ struct Wired<S> {
 impl<S: Clone + Send + Sync + 'static> Wired<S> {
     async fn run(self, stop: Stop) -> Result<DrainReport, Error> {
         let Self { shared, ends, heartbeat, .. } = self;
-        let _ends_with_us = OverOnDrop(shared.over.clone());
+        let _ends_with_us = OverOnDrop(&shared);
         #[cfg(feature = "http")]
         let served = self.door.map(|door| door.serve(&shared)).transpose()?;
         register(&shared).await?;
@@ -423,12 +424,14 @@ async fn given_up<S>(shared: &Shared<S>) {
     }
 }
 
-/// Ends every loop when the worker's own future is dropped.
-struct OverOnDrop(CancellationToken);
+/// Ends every loop and every handler when the worker's own future is dropped: nobody renews the lease
+/// any more, so a handler that went on would soon run beside its successor.
+struct OverOnDrop<'a, S>(&'a Shared<S>);
 
-impl Drop for OverOnDrop {
+impl<S> Drop for OverOnDrop<'_, S> {
     fn drop(&mut self) {
-        self.0.cancel();
+        self.0.over.cancel();
+        self.0.give_up();
     }
 }
 

@@ -118,3 +118,19 @@ async fn a_heartbeat_that_panics_ends_the_worker_and_gives_its_runs_up() {
     assert_eq!((record.state, record.counters.crashes), (State::Ready, 0), "it was given up");
     assert_eq!(record.counters.interruptions, 1);
 }
+
+#[tokio::test]
+async fn a_worker_that_is_dropped_takes_its_handlers_along() {
+    let store = Planted::new();
+    let (jobs, scene) = (store.jobs(), Scene::default());
+    let id = tokio::select! {
+        report = playing(&jobs, &scene).run_until(std::future::pending()) => {
+            unreachable!("nobody stops it: {report:?}")
+        }
+        id = started(&jobs, &scene, "deaf") => id,
+    };
+    patiently("the handler is dropped", scene.ended.notified()).await;
+    assert_eq!((scene.starts(), scene.ends()), (1, 1));
+    let record = jobs.job(id).await.unwrap().unwrap();
+    assert_eq!(record.state, State::Running, "its job is left to the lease");
+}
