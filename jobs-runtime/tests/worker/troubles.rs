@@ -134,3 +134,22 @@ async fn a_worker_that_is_dropped_takes_its_handlers_along() {
     let record = jobs.job(id).await.unwrap().unwrap();
     assert_eq!(record.state, State::Running, "its job is left to the lease");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 3)]
+async fn a_drain_counts_a_job_once_that_this_worker_holds_under_two_claims() {
+    let store = Planted::new();
+    let (jobs, scene) = (store.jobs(), Scene::default());
+    let worker = playing(&jobs, &scene);
+    let running = Running::start(worker.lease(Duration::from_secs(1)));
+    let id = started(&jobs, &scene, "holds its thread once").await;
+    let first = jobs.job(id).await.unwrap().unwrap();
+    close_behind(&jobs, first.worker.unwrap()).await;
+    until(&jobs, id, |record| record.claim > first.claim && scene.starts() == 2).await;
+    // The second run ends with the drain and is never settled; the first does not even end.
+    store.plan().away.insert("settle");
+    let report = patiently("the worker leaves", running.stop()).await;
+    scene.is_free.store(true, Ordering::SeqCst);
+    assert_eq!((report.interrupted, report.released, report.abandoned), (1, 0, 1));
+    let record = jobs.job(id).await.unwrap().unwrap();
+    assert_eq!(record.state, State::Ready, "the close gave it back");
+}
