@@ -173,6 +173,10 @@ impl<S, C> JobContext<S, C> {
     ///
     /// The job's row stays locked until the transaction ends, so commit soon.
     ///
+    /// A handler that goes on after the commit keeps its slot, and is asked to return and aborted like
+    /// any other when its worker stops or its time is up, but nothing that it then does or returns
+    /// changes the job any more; whoever waits for the job does not wait for it.
+    ///
     /// # Errors
     /// [`Interrupted::LeaseLost`] when another has the job: roll back. An infrastructure error when
     /// the store fails; a permanent one when the transaction is not one of this store.
