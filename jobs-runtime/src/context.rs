@@ -188,11 +188,9 @@ impl<S, C> JobContext<S, C> {
     }
 
     async fn finish_in<T: UserTransaction>(&self, tx: &mut T) -> Result<Standing, JobError> {
-        let kept = self.parts.signals.kept();
-        // A checkpoint that was put off is of no use to who has succeeded.
-        kept.take_checkpoint();
         self.parts.signals.note_write(Wrote::Success);
-        let (backend, notes) = (self.parts.jobs.backend(), kept.notes());
+        // A checkpoint that was put off stays: of no use to who has succeeded, the fence then refuses it.
+        let (backend, notes) = (self.parts.jobs.backend(), self.parts.signals.kept().notes());
         let standing = backend.done_in(tx.connection(), self.fence(), &notes).await;
         standing.map_err(unanswered)
     }

@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::board::Board;
 use self::kept::Kept;
+pub(crate) use self::kept::{Before, PutOff};
 use crate::log::Seldom;
 
 /// Why a handler is asked to return.

@@ -11,7 +11,8 @@ use tokio::sync::Notify;
 use tokio_util::task::TaskTracker;
 
 use crate::support::{
-    Act, App, Fresh, Running, act, close_behind, ended, fresh, is_running, open_sqlite, until, worker,
+    Act, App, Fresh, Running, act, close_behind, ended, fresh, is_running, open_sqlite, until,
+    worker,
 };
 
 /// What the handlers work with.
