@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use jobs_runtime::prelude::*;
 use jobs_runtime::{JobId, State};
+use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
 
 use crate::planted::Planted;
@@ -152,4 +153,37 @@ async fn a_drain_counts_a_job_once_that_this_worker_holds_under_two_claims() {
     assert_eq!((report.interrupted, report.released, report.abandoned), (1, 0, 1));
     let record = jobs.job(id).await.unwrap().unwrap();
     assert_eq!(record.state, State::Ready, "the close gave it back");
+}
+
+#[derive(Debug, Serialize, Deserialize, Checkpoint)]
+#[checkpoint(version = "1.0.0")]
+struct At(u32);
+
+/// Saves a checkpoint, after which only its row knows its counters.
+#[derive(Debug, Serialize, Deserialize, Job)]
+#[job(kind = "test.saves", version = "1.0.0", checkpoint = At)]
+struct Saves {}
+
+async fn save(_: Saves, cx: JobContext<Scene, At>) -> Result<(), JobError> {
+    cx.checkpoint(&At(1)).await
+}
+
+#[tokio::test]
+async fn a_row_that_can_never_be_read_keeps_no_other_run_from_being_settled() {
+    let store = Planted::new();
+    let (jobs, scene) = (store.jobs(), Scene::default());
+    let unread = jobs.enqueue(Saves {}).await.unwrap().id();
+    store.plan().corrupt.insert(unread);
+    let others = [jobs.enqueue(act("")).await.unwrap(), jobs.enqueue(Saves {}).await.unwrap()];
+    let handlers = Registry::new().handle(play).handle(save).build().unwrap();
+    let worker = worker(&jobs, handlers, scene.clone()).grace_period(Duration::from_secs(2));
+    let running = Running::start(worker);
+    for other in others {
+        assert_eq!(ended(&jobs, other.id()).await.state, State::Succeeded);
+    }
+    let record = jobs.job(unread).await.unwrap().unwrap();
+    assert_eq!(record.state, State::Running, "nobody knows what became of it");
+    let report = patiently("the worker leaves", running.stop()).await;
+    assert_eq!((report.settled, report.interrupted), (2, 1));
+    assert_eq!(jobs.job(unread).await.unwrap().unwrap().state, State::Ready);
 }
