@@ -130,10 +130,10 @@ async fn upkeep_batch<S>(shared: &Shared<S>) -> Result<u32, StoreError> {
 /// Says what slows the store down from outside.
 async fn warn<S>(shared: &Shared<S>) {
     match shared.store().warnings(SLOW_FOR).await {
+        Ok(warnings) if warnings.is_empty() => {}
+        // One line, so that none keeps another back.
         Ok(warnings) => {
-            for warning in warnings {
-                log::WARNINGS.write(shared.elapsed(), || tracing::warn!("{warning}"));
-            }
+            log::WARNINGS.write(shared.elapsed(), || tracing::warn!("{}", warnings.join("; ")));
         }
         Err(error) => {
             let error = jobs_core::chain(&error);

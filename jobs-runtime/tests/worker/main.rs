@@ -2,6 +2,7 @@
 
 mod planted;
 mod support;
+mod warnings;
 
 mod bulk;
 mod checkpoints;

@@ -5,12 +5,14 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use jobs_runtime::prelude::*;
-use jobs_runtime::{JobId, State};
+use jobs_runtime::store::Declaration;
+use jobs_runtime::{JobId, ScheduleName, State};
 use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
 
 use crate::planted::Planted;
 use crate::support::{Act, Running, act, close_behind, ended, is_running, until, worker};
+use crate::warnings::Warnings;
 
 /// No wait of these tests is longer.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -186,4 +188,39 @@ async fn a_row_that_can_never_be_read_keeps_no_other_run_from_being_settled() {
     let report = patiently("the worker leaves", running.stop()).await;
     assert_eq!((report.settled, report.interrupted), (2, 1));
     assert_eq!(jobs.job(unread).await.unwrap().unwrap().state, State::Ready);
+}
+
+#[tokio::test]
+async fn all_that_slows_a_store_down_is_warned_of() {
+    let (store, warnings) = (Planted::new(), Warnings::default());
+    let _guard = tracing::subscriber::set_default(warnings.clone());
+    store.plan().warnings = vec!["a snapshot is held".to_owned(), "the log grows".to_owned()];
+    let running = Running::start(playing(&store.jobs(), &Scene::default()));
+    patiently("both are warned of", async {
+        while warnings.of("a snapshot is held") * warnings.of("the log grows") == 0 {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn all_schedules_that_a_build_cannot_read_are_warned_of() {
+    let (store, warnings) = (Planted::new(), Warnings::default());
+    let _guard = tracing::subscriber::set_default(warnings.clone());
+    let jobs = store.jobs();
+    let declarations = ["first", "second"].map(|name| Declaration {
+        name: ScheduleName::new(name).unwrap(),
+        text: "of a later build".to_owned(),
+    });
+    jobs.store().declare(None, &declarations).await.unwrap();
+    let running = Running::start(playing(&jobs, &Scene::default()));
+    patiently("both are warned of", async {
+        while warnings.of("first: ") * warnings.of("second: ") == 0 {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    running.stop().await;
 }
