@@ -12,7 +12,7 @@ use jobs_core::{
 };
 
 use crate::clock::SystemClock;
-use crate::enqueue::{Enqueue, Enqueueable};
+use crate::enqueue::{Answer, Enqueue, Enqueueable, store_jobs};
 use crate::error::{Error, ErrorKind};
 use crate::manifest::ProducedKind;
 use crate::producer::{self, Gate, Producer};
@@ -115,7 +115,7 @@ impl Jobs {
             return Err(EnvelopeError::TooLarge { kind, bytes, max_bytes }.into());
         }
         let job = NewJob { build: Some(self.build().clone()), ..job };
-        Ok(self.store().enqueue(&[job]).await?.remove(0))
+        Ok(Enqueued::of(store_jobs(self, &[job]).await?))
     }
 
     /// Deletes finished jobs that ended longer ago than their retention, oldest first, at most

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use jobs_runtime::prelude::*;
 use jobs_runtime::store::Declaration;
-use jobs_runtime::{JobId, ScheduleName, State};
+use jobs_runtime::{ErrorKind, JobId, NewJob, ScheduleName, State, StoreErrorKind};
 use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
 
@@ -223,4 +223,18 @@ async fn all_schedules_that_a_build_cannot_read_are_warned_of() {
     })
     .await;
     running.stop().await;
+}
+
+#[tokio::test]
+async fn a_store_that_answers_an_enqueue_with_nothing_is_told_to_be_damaged() {
+    let store = Planted::new();
+    let jobs = store.jobs();
+    store.plan().is_mute = true;
+    let text = NewJob::of(&act(""), 1_024).unwrap();
+    for error in
+        [jobs.enqueue(act("")).await.unwrap_err(), jobs.enqueue_new(text).await.unwrap_err()]
+    {
+        assert_eq!(error.kind(), ErrorKind::Store(StoreErrorKind::Corrupt), "{error}");
+    }
+    jobs.enqueue_all(["a", "b"].map(act)).await.unwrap_err();
 }
