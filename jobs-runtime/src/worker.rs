@@ -251,8 +251,8 @@ impl<S: Clone + Send + Sync + 'static> Worker<S> {
     ///
     /// # Errors
     /// [`Configuration`](ErrorKind::Configuration) for a setting outside its range;
-    /// [`Store`](ErrorKind::Store) when the worker can't register. Once it runs, troubles are
-    /// logged and retried.
+    /// [`Store`](ErrorKind::Store) when the worker can't register; [`Broken`](ErrorKind::Broken) when
+    /// a part of it can't start or panics. Once it runs, troubles of the store are logged and retried.
     pub async fn run_until_terminated(self) -> Result<DrainReport, Error> {
         let budget = Budget::ask(self.wanted.stated).await?;
         let wired = self.wire(budget, Notifier::of_process())?;
@@ -369,7 +369,8 @@ impl<S: Clone + Send + Sync + 'static> Wired<S> {
         let report = watch_over(&shared, &mut loops, report).await;
         shared.over.cancel();
         // A loop that waits for a store which never answers must not hold the application up.
-        if tokio::time::timeout(LAST_CALLS, loops.join_all()).await.is_err() {
+        let ended = async { while loops.join_next().await.is_some() {} };
+        if tokio::time::timeout(LAST_CALLS, ended).await.is_err() {
             tracing::warn!("the store does not answer; leaving its last calls behind");
         }
         // It has nothing left to do: the report was its last word.
@@ -410,7 +411,7 @@ async fn watch_over<S>(
                 tracing::error!(%panic, "a loop of the worker panicked; draining");
                 shared.broken.cancel();
                 let what = format!("a loop of the worker panicked, which is a bug: {panic}");
-                broke.get_or_insert(Error::new(ErrorKind::Configuration, what));
+                broke.get_or_insert(Error::new(ErrorKind::Broken, what));
             }
         }
     }

@@ -87,11 +87,12 @@ impl<S> Drop for GivesUp<'_, S> {
 
 /// What is said when the thread ended without a report, which is a bug of ours.
 pub(super) fn died() -> Error {
-    Error::new(ErrorKind::Configuration, "the heartbeat's thread ended by itself")
+    let what = "the heartbeat's thread panicked, which is a bug; the log has the panic's text";
+    Error::new(ErrorKind::Broken, what)
 }
 
 fn cannot_start(error: &std::io::Error) -> Error {
-    Error::new(ErrorKind::Configuration, format!("can't start the heartbeat's thread: {error}"))
+    Error::new(ErrorKind::Broken, format!("can't start the heartbeat's thread: {error}"))
 }
 
 async fn beat_loop<S>(shared: &Shared<S>) {

@@ -114,12 +114,33 @@ async fn a_heartbeat_that_panics_ends_the_worker_and_gives_its_runs_up() {
         id
     };
     let (ended, id) = patiently("the worker ends", async { tokio::join!(working, breaking) }).await;
-    let error = ended.expect_err("a bug is no end of a drain").to_string();
-    assert!(error.contains("heartbeat"), "{error}");
+    let error = ended.expect_err("a bug is no end of a drain");
+    assert!(error.to_string().contains("heartbeat"), "{error}");
+    assert_eq!(error.kind(), ErrorKind::Broken);
     assert_eq!(scene.ends(), 1, "no handler goes on without a lease");
     let record = jobs.job(id).await.unwrap().unwrap();
     assert_eq!((record.state, record.counters.crashes), (State::Ready, 0), "it was given up");
     assert_eq!(record.counters.interruptions, 1);
+}
+
+#[tokio::test]
+async fn a_loop_that_panics_drains_the_worker_and_is_told_as_a_bug() {
+    let store = Planted::new();
+    let (jobs, scene) = (store.jobs(), Scene::default());
+    let worker = playing(&jobs, &scene).grace_period(Duration::from_secs(1));
+    let working = worker.run_until(std::future::pending());
+    let breaking = async {
+        let id = started(&jobs, &scene, "deaf").await;
+        store.plan().panicking.extend(["promote", "routes"]);
+        // Both loops look again.
+        jobs.enqueue(act("")).delay(Duration::from_millis(1)).await.unwrap();
+        id
+    };
+    let (ended, id) = patiently("the worker ends", async { tokio::join!(working, breaking) }).await;
+    let error = ended.expect_err("a bug is no end of a drain");
+    assert_eq!(error.kind(), ErrorKind::Broken, "{error}");
+    let record = jobs.job(id).await.unwrap().unwrap();
+    assert_eq!((record.state, record.counters.interruptions), (State::Ready, 1), "it drained");
 }
 
 #[tokio::test]
