@@ -13,6 +13,7 @@ mod context;
 mod enqueue;
 mod error;
 mod handler;
+mod judge;
 mod log;
 pub mod manifest;
 mod producer;

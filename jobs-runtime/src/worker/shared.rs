@@ -15,6 +15,7 @@ use super::queues::{Running, Share};
 use super::settle::Ended;
 use super::systemd::Notifier;
 use crate::client::Jobs;
+use crate::judge::Build;
 use crate::registry::Handlers;
 use crate::run::{Board, Reason};
 use crate::telemetry::Meters;
@@ -101,6 +102,11 @@ impl<S> Shared<S> {
 
     pub(crate) fn draw(&self) -> u64 {
         self.jobs.random().draw()
+    }
+
+    /// What this build is to a stored job.
+    pub(crate) fn build(&self) -> Build<'_, S> {
+        Build { handlers: &self.handlers, label: self.jobs.build() }
     }
 
     pub(crate) fn worker(&self) -> Option<WorkerId> {

@@ -8,10 +8,11 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use jobs_core::{ClaimedJob, Ending, Interruption};
 
-use super::{Judged, Wanted, info, limit, panic_text, prepare};
+use super::limit;
 use crate::context::Parts;
 use crate::handler::JobError;
-use crate::run::{Reason, RunSignals};
+use crate::judge::{Judged, Wanted, panic_text};
+use crate::run::{Reason, RunInfo, RunSignals};
 use crate::worker::ledger::Entry;
 use crate::worker::shared::Shared;
 
@@ -37,13 +38,13 @@ where
         Ending::Interrupted(Interruption::Stopped(_) | Interruption::Infrastructure(_)) => {}
         other => return other,
     }
-    let Ok(undo) = prepare(job, judged, Wanted::Undo) else {
+    let Ok(undo) = judged.prepare(job, Wanted::Undo) else {
         return undo_failed("the payload does not decode any more".to_owned());
     };
     // Signals of its own: it is not asked to stop.
     let signals = Arc::new(RunSignals::default());
     let timeout = judged.handled.policy.timeout;
-    let info = Arc::new(info(job, judged.handled, timeout));
+    let info = Arc::new(RunInfo::of(job, judged.handled.of.clone(), timeout));
     let parts = Parts {
         jobs: shared.jobs.clone(),
         info,
