@@ -157,17 +157,15 @@ impl<'a, S> Build<'a, S> {
         judged: &Judged<'_, S>,
         unreadable: Unreadable,
     ) -> Ending {
+        let is_vouched = judged.vouches(&unreadable);
         let Unreadable { of, class, text } = unreadable;
-        let (is_vouched, refusal, what) = match of {
-            Stored::Payload => (judged.payload.is_vouched, Refusal::Newer, "payload"),
-            Stored::Checkpoint => {
-                let is_vouched = judged.checkpoint.is_some_and(|reading| reading.is_vouched);
-                (is_vouched, Refusal::Checkpoint, "checkpoint")
-            }
-        };
         if !is_vouched {
             return failed_to_decode(class, text);
         }
+        let (refusal, what) = match of {
+            Stored::Payload => (Refusal::Newer, "payload"),
+            Stored::Checkpoint => (Refusal::Checkpoint, "checkpoint"),
+        };
         tracing::error!(
             job = job.fence.job.0,
             kind = job.kind,
@@ -180,6 +178,20 @@ impl<'a, S> Build<'a, S> {
 }
 
 impl<S> Judged<'_, S> {
+    /// Whether the payload or the checkpoint is read only because its newer writer says that this build
+    /// can.
+    pub(crate) fn is_tolerant(&self) -> bool {
+        self.payload.is_vouched || self.checkpoint.is_some_and(|reading| reading.is_vouched)
+    }
+
+    /// Whether a newer writer says that this build can read what it can't.
+    pub(crate) fn vouches(&self, unreadable: &Unreadable) -> bool {
+        match unreadable.of {
+            Stored::Payload => self.payload.is_vouched,
+            Stored::Checkpoint => self.checkpoint.is_some_and(|reading| reading.is_vouched),
+        }
+    }
+
     /// Decodes a job for its run or its undo. Conversions are the application's code, and may panic.
     pub(crate) fn prepare(
         &self,

@@ -38,6 +38,7 @@ pub(crate) struct Meters {
     outcomes: HashMap<&'static str, Counter>,
     dead: Counter,
     lost: Counter,
+    not_progressing: Counter,
     claim_batch: Histogram,
     settle_batch: Histogram,
     lease_margin: Histogram,
@@ -49,6 +50,8 @@ struct KindMeters {
     claims: Counter,
     wait: Histogram,
     run: Histogram,
+    tolerant_reads: Counter,
+    wrongly_vouched: Counter,
 }
 
 impl KindMeters {
@@ -57,7 +60,9 @@ impl KindMeters {
         Self {
             claims: counter!("jobs_claims_total", "kind" => kind.clone()),
             wait: histogram!("jobs_wait_seconds", "kind" => kind.clone()),
-            run: histogram!("jobs_run_seconds", "kind" => kind),
+            run: histogram!("jobs_run_seconds", "kind" => kind.clone()),
+            tolerant_reads: counter!("jobs_tolerant_reads_total", "kind" => kind.clone()),
+            wrongly_vouched: counter!("jobs_wrongly_vouched_total", "kind" => kind),
         }
     }
 }
@@ -72,6 +77,7 @@ impl Meters {
             outcomes: OUTCOMES.into_iter().map(outcome).collect(),
             dead: counter!("jobs_dead_total"),
             lost: counter!("jobs_settlements_lost_total"),
+            not_progressing: counter!("jobs_not_progressing_total"),
             claim_batch: histogram!("jobs_claim_batch_size"),
             settle_batch: histogram!("jobs_settle_batch_size"),
             lease_margin: histogram!("jobs_lease_margin_seconds"),
@@ -131,6 +137,21 @@ impl Meters {
     /// The settlement of a run came too late.
     pub(crate) fn lost(&self) {
         self.lost.increment(1);
+    }
+
+    /// A run reads what only its newer writer says that this build can.
+    pub(crate) fn tolerant_read(&self, kind: &str) {
+        self.kind(kind).tolerant_reads.increment(1);
+    }
+
+    /// A text does not decode although its newer writer vouched for this build.
+    pub(crate) fn wrongly_vouched(&self, kind: &str) {
+        self.kind(kind).wrongly_vouched.increment(1);
+    }
+
+    /// A job was interrupted again and again without getting on.
+    pub(crate) fn not_progressing(&self) {
+        self.not_progressing.increment(1);
     }
 
     /// A renewal was accepted with so much of the lease left.

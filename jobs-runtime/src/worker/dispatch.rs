@@ -75,8 +75,16 @@ where
 {
     let prepared = match judged.prepare(job, Wanted::Run) {
         Ok(prepared) => prepared,
-        Err(unreadable) => return shared.build().unreadable(job, judged, unreadable),
+        Err(unreadable) => {
+            if judged.vouches(&unreadable) {
+                shared.meters.wrongly_vouched(&judged.handled.kind);
+            }
+            return shared.build().unreadable(job, judged, unreadable);
+        }
     };
+    if judged.is_tolerant() {
+        shared.meters.tolerant_read(&judged.handled.kind);
+    }
     let timeout = judged.handled.policy.timeout;
     if matches!(judged.handled.policy.on_stop, OnStop::Finish | OnStop::AtMostOnce) {
         entry.signals.let_finish();

@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use jobs_core::store::{Row, Settled};
 use jobs_core::{
-    Budget, ClaimedJob, Counters, Ending, Failure, Fence, Ladder, Notes, Retry, Run, Settlement,
-    State, StoreError, StoreErrorKind, transition,
+    Budget, ClaimedJob, Counters, Ending, Failure, Fence, Ladder, NOT_PROGRESSING, Notes, Retry,
+    Run, Settlement, State, StoreError, StoreErrorKind, transition,
 };
 use tokio::sync::mpsc::UnboundedReceiver;
 
@@ -416,6 +416,16 @@ fn told<S>(shared: &Shared<S>, ended: &Ended, answer: Settled) {
             Tally::count(&shared.tally.interrupted);
             let (class, text) = (interruption.class(), interruption.text());
             tracing::info!(job, kind, %state, class, text, "interrupted");
+            let interruptions = ended.run.counters.interruptions.saturating_add(1);
+            if interruptions >= NOT_PROGRESSING {
+                shared.meters.not_progressing();
+                tracing::warn!(
+                    job,
+                    kind,
+                    interruptions,
+                    "a job is interrupted and does not get on"
+                );
+            }
         }
         Ending::Unstarted => {
             Tally::count(&shared.tally.released);

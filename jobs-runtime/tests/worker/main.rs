@@ -13,6 +13,8 @@ mod enqueues;
 mod finishes;
 mod interruptions;
 mod leases;
+#[cfg(feature = "http")]
+mod measures;
 mod middleware;
 mod notes;
 mod payloads;
