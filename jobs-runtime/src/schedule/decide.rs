@@ -121,5 +121,4 @@ fn step(
 }
 
 #[cfg(test)]
-#[path = "decide/tests.rs"]
 mod tests;

@@ -38,6 +38,8 @@ pub(crate) struct Plan {
     pub(crate) corrupt: HashSet<JobId>,
     /// What the store warns of.
     pub(crate) warnings: Vec<String>,
+    /// Calls that came.
+    pub(crate) met: HashSet<&'static str>,
     /// Whether an enqueue is answered with nothing.
     pub(crate) is_mute: bool,
 }
@@ -65,7 +67,8 @@ impl Planted {
 
     async fn meet(&self, method: &'static str) -> Result<()> {
         let (panics, is_stuck, is_away) = {
-            let plan = self.plan();
+            let mut plan = self.plan();
+            plan.met.insert(method);
             let is_in = |calls: &HashSet<&'static str>| calls.contains(method);
             (is_in(&plan.panicking), is_in(&plan.stuck), is_in(&plan.away))
         };

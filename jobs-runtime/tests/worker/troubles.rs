@@ -259,3 +259,20 @@ async fn a_store_that_answers_an_enqueue_with_nothing_is_told_to_be_damaged() {
     }
     jobs.enqueue_all(["a", "b"].map(act)).await.unwrap_err();
 }
+
+#[tokio::test]
+async fn what_keeps_expired_jobs_from_ending_keeps_none_from_being_pruned() {
+    let (store, warnings) = (Planted::new(), Warnings::default());
+    let _guard = tracing::subscriber::set_default(warnings.clone());
+    store.plan().away.insert("expire");
+    let running = Running::start(playing(&store.jobs(), &Scene::default()));
+    patiently("it prunes", async {
+        while !store.plan().met.contains("prune") {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    running.stop().await;
+    assert_eq!(warnings.of("can't end expired jobs"), 1, "{:?}", warnings.all());
+    assert_eq!(warnings.of("can't prune"), 0);
+}
