@@ -42,11 +42,10 @@ fn random_lives_get_everywhere() {
         });
     }
     assert_eq!(states, State::ALL.into());
-    // Without `crash_loop`: these lives never let a worker that holds one run alone die five times over
-    // the same job; the suite's `only_a_crash_alone_is_deadly` does.
     let expected = [
         "cancelled",
         "crash",
+        "crash_loop",
         "error",
         "expired",
         "given_up",

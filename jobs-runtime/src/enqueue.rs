@@ -156,7 +156,8 @@ impl<'a, A: Answer> Enqueue<'a, A> {
         self.each(|job| job.expires_in = Some(wait))
     }
 
-    /// Not before this long from now, by the clock that the store judges due times by.
+    /// Not before this long from now, by the clock that the store judges due times by: a server's own,
+    /// and over a SQLite file the host's, with whose steps due times move.
     pub fn delay(self, delay: Duration) -> Self {
         self.each(|job| job.due = Due::In(delay))
     }

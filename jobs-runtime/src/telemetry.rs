@@ -10,6 +10,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use jobs_core::store::Drained;
 use jobs_core::{Ending, Refusal, State};
 use metrics::{Counter, Histogram, counter, histogram};
 
@@ -42,6 +43,30 @@ pub(crate) struct Meters {
     claim_batch: Histogram,
     settle_batch: Histogram,
     lease_margin: Histogram,
+    drained: DrainMeters,
+}
+
+/// The meters of a drain.
+#[derive(Debug)]
+struct DrainMeters {
+    settled: Counter,
+    interrupted: Counter,
+    released: Counter,
+    abandoned: Counter,
+    took: Histogram,
+}
+
+impl DrainMeters {
+    fn new() -> Self {
+        let drained = |outcome| counter!("jobs_drained_total", "outcome" => outcome);
+        Self {
+            settled: drained("settled"),
+            interrupted: drained("interrupted"),
+            released: drained("released"),
+            abandoned: drained("abandoned"),
+            took: histogram!("jobs_drain_seconds"),
+        }
+    }
 }
 
 /// The meters of one kind.
@@ -81,6 +106,7 @@ impl Meters {
             claim_batch: histogram!("jobs_claim_batch_size"),
             settle_batch: histogram!("jobs_settle_batch_size"),
             lease_margin: histogram!("jobs_lease_margin_seconds"),
+            drained: DrainMeters::new(),
         }
     }
 
@@ -152,6 +178,22 @@ impl Meters {
     /// A job was interrupted again and again without getting on.
     pub(crate) fn not_progressing(&self) {
         self.not_progressing.increment(1);
+    }
+
+    /// So much was done since the request to stop, of which `told` was measured before. While the drain
+    /// goes on, so that who asks in the middle of it sees how far it is.
+    pub(crate) fn draining(&self, now: Drained, told: &mut Drained) {
+        let meters = &self.drained;
+        meters.settled.increment(now.settled - told.settled);
+        meters.interrupted.increment(now.interrupted - told.interrupted);
+        meters.released.increment(now.released - told.released);
+        meters.abandoned.increment(now.abandoned - told.abandoned);
+        *told = now;
+    }
+
+    /// A drain has ended.
+    pub(crate) fn drained(&self, took: Duration) {
+        self.drained.took.record(took);
     }
 
     /// A renewal was accepted with so much of the lease left.

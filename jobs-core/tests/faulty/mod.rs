@@ -89,6 +89,10 @@ impl Subject for Faulty {
         self.subject.plant(row).await
     }
 
+    async fn outgrow(&self) {
+        self.subject.outgrow().await;
+    }
+
     async fn tamper(&self, job: JobId, tampering: &Tampering) {
         self.subject.tamper(job, tampering).await;
     }

@@ -60,6 +60,11 @@ impl Kept {
         self.said().checkpoint.replace(PutOff { save, before: None })
     }
 
+    /// Keeps a checkpoint that was taken.
+    pub(crate) fn keep(&self, put_off: PutOff) {
+        self.said().checkpoint = Some(put_off);
+    }
+
     /// Takes the checkpoint that was put off.
     pub(crate) fn take_checkpoint(&self) -> Option<PutOff> {
         if self.is_empty() { None } else { self.said().checkpoint.take() }

@@ -116,7 +116,7 @@ where
     entry.signals.end_spawned().await;
     let ending = span.in_scope(|| ending(ended, entry, timeout));
     match judged.handled.policy.on_stop {
-        OnStop::Undo => undo::undone(shared, job, judged, entry, ending).instrument(span).await,
+        OnStop::Undo => undo::undone(shared, job, entry, ending).instrument(span).await,
         _ => ending,
     }
 }
@@ -198,10 +198,15 @@ where
         entry.signals.ask(Reason::Timeout);
     }
     entry.signals.note_poll(Duration::ZERO);
-    match catch_unwind(AssertUnwindSafe(move || drop(handler))) {
+    match dropped(handler) {
         Ok(()) => ended,
-        Err(panic) => EndedHow::Panicked(panic_text(panic)),
+        Err(text) => EndedHow::Panicked(text),
     }
+}
+
+/// Drops a future of the application's, whose destructors may panic; answers the text of that.
+fn dropped<F>(future: F) -> Result<(), String> {
+    catch_unwind(AssertUnwindSafe(move || drop(future))).map_err(panic_text)
 }
 
 fn ending(ended: EndedHow, entry: &Entry, timeout: Option<Duration>) -> Ending {

@@ -28,5 +28,6 @@ mod stops;
 mod suspects;
 mod texts;
 mod troubles;
+mod undos;
 mod versions;
 mod waits;

@@ -84,11 +84,13 @@ async fn crash_among_innocents(store: MakeSetup) {
         assert_eq!(record.counters.failures, 0);
         assert!(runs[&record.id.0][&record.claim.0].ended_us.is_some(), "{record:?}");
     }
-    // Each crash killed one process, and no more.
-    assert_eq!(supervisor.started, supervisor.processes.len() + 5 * crashers.len());
+    // Each death was a crash, for one or more of the crashers that ran in it, and there were no more.
+    let deaths = supervisor.started - supervisor.processes.len();
+    assert!((5..=5 * crashers.len()).contains(&deaths), "{deaths} deaths");
     let workers = jobs.inspect().workers().await.unwrap();
     let taken_back = workers.iter().filter(|worker| worker.end() == WorkerEnd::TakenBack);
-    assert_eq!(taken_back.count(), 5 * crashers.len());
+    assert_eq!(taken_back.count(), deaths);
+    println!("{} crashers, {deaths} deaths of {} processes", crashers.len(), supervisor.started);
     supervisor.stop();
 }
 

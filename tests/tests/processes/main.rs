@@ -6,8 +6,7 @@ use jobs_runtime::prelude::*;
 use jobs_runtime::store::Filter;
 use jobs_runtime::{JobId, JobRecord, State};
 use rustix::process::Signal;
-use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
-use sqlx::{ConnectOptions, Connection};
+use sqlx::sqlite::SqliteConnection;
 use tests::process::{Process, Setup};
 use tests::{Work, ledger, sized, until};
 
@@ -22,6 +21,7 @@ mod silences;
 mod steps;
 mod stops;
 mod supervisors;
+mod wire;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_worker-process");
 
@@ -44,10 +44,7 @@ async fn until_state(jobs: &Jobs, id: JobId, state: State, limit: Duration) -> J
 
 /// A connection such as a person with a shell has.
 async fn shell(setup: &Setup) -> SqliteConnection {
-    let path = setup.url.strip_prefix("sqlite://").expect("a SQLite file");
-    let options = SqliteConnectOptions::new().filename(path);
-    let options = options.busy_timeout(Duration::from_secs(30)).disable_statement_logging();
-    SqliteConnection::connect_with(&options).await.expect("the file opens")
+    setup.shell(Duration::from_secs(30)).await
 }
 
 async fn all(jobs: &Jobs) -> Vec<JobRecord> {

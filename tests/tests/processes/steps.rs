@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use jobs_runtime::{Random, SeededRandom, below};
-use sqlx::{AssertSqlSafe, PgConnection};
+use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 use tests::schema::server_url;
 use tests::steps::{Fate, Instant, Walk, WriteRows};
 

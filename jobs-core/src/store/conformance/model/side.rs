@@ -93,9 +93,13 @@ impl<'a> Side<'a> {
         let store = subject.store();
         match step {
             Step::Enqueue(jobs) => self.enqueued(store.enqueue(jobs).await.unwrap()),
-            Step::Register | Step::Renew(_) | Step::Held(_) | Step::Sweep(_) | Step::Close(_) => {
-                self.perform_lease(step).await
-            }
+            Step::Register
+            | Step::Renew(_)
+            | Step::Held(_)
+            | Step::Sweep(_)
+            | Step::Close(_)
+            | Step::TakeDuty(..)
+            | Step::GiveBackDuty(..) => self.perform_lease(step).await,
             Step::Routes(queues) => {
                 let mut routes = store.routes(queues).await.unwrap();
                 routes.sort();
@@ -192,6 +196,14 @@ impl<'a> Side<'a> {
                     closed.unwrap().into_iter().map(|job| self.shared_job(job)).collect();
                 jobs.sort_unstable();
                 Answer::GivenBack(jobs)
+            }
+            Step::TakeDuty(duty, worker) => {
+                let worker = self.own_worker(*worker);
+                Answer::HasDuty(store.take_duty(*duty, worker).await.unwrap())
+            }
+            Step::GiveBackDuty(duty, worker) => {
+                store.give_back_duty(*duty, self.own_worker(*worker)).await.unwrap();
+                Answer::Nothing
             }
             other => unreachable!("not about a lease: {other:?}"),
         }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::super::super::{
-    Cancelled, CheckpointSave, Enqueued, Held, Redrive, Redriven, Renewed, Reschedule, Row,
+    Cancelled, CheckpointSave, Duty, Enqueued, Held, Redrive, Redriven, Renewed, Reschedule, Row,
     Settled, Standing, Swept,
 };
 use crate::envelope::NewJob;
@@ -33,6 +33,8 @@ pub(super) enum Step {
     Recall(Vec<Route>),
     Sweep(WorkerId),
     Close(WorkerId),
+    TakeDuty(Duty, WorkerId),
+    GiveBackDuty(Duty, WorkerId),
     Prune,
     Expire,
     Cancel(Vec<JobId>),
@@ -115,6 +117,7 @@ pub(super) enum Answer {
     Redriven(Vec<Redriven>),
     RunNow(Vec<bool>),
     Noted(Vec<bool>),
+    HasDuty(bool),
     Transaction(Vec<Answer>),
 }
 
@@ -144,6 +147,7 @@ impl Answer {
             | Self::Redriven(_)
             | Self::RunNow(_)
             | Self::Noted(_)
+            | Self::HasDuty(_)
             | Self::Transaction(_) => Vec::new(),
         }
     }
