@@ -210,7 +210,7 @@ async fn an_undo_whose_destructor_panics_is_one_that_failed() {
         let id = jobs.enqueue(Fragile {}).await.unwrap().id();
         until(&jobs, id, |record| record.counters.interruptions > 0).await;
         let events = jobs.inspect().events(id).await.unwrap();
-        assert_eq!(events[0].class.as_deref(), Some("undo_failed"), "{events:?}");
+        assert_eq!(events[0].class, "undo_failed", "{events:?}");
         running.stop().await;
     }
 }
