@@ -4,14 +4,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use jobs_core::WorkerId;
 use jobs_core::store::{Author, Drained, Store};
-use jobs_core::{Lease, QueueName, WorkerId, WorkerName};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use super::lease::{Tenancy, Tenure};
 use super::ledger::Ledger;
-use super::queues::{Running, Share};
+use super::queues::Running;
+use super::settings::Settings;
 use super::settle::Ended;
 use super::systemd::Notifier;
 use crate::client::Jobs;
@@ -19,21 +20,6 @@ use crate::judge::Build;
 use crate::registry::Handlers;
 use crate::run::{Board, Reason};
 use crate::telemetry::Meters;
-
-/// The settings of a worker, checked.
-#[derive(Debug, Clone)]
-pub(crate) struct Settings {
-    pub(crate) name: WorkerName,
-    pub(crate) queues: Vec<QueueName>,
-    /// How the slots are shared among the queues; nothing where no queue was given a weight or a limit.
-    pub(crate) shares: Option<Vec<Share>>,
-    pub(crate) concurrency: usize,
-    pub(crate) lease: Lease,
-    pub(crate) poll_interval: Duration,
-    /// How long a drain may take.
-    pub(crate) drain: Duration,
-    pub(crate) stranded_deadline: Option<Duration>,
-}
 
 /// What the loops of one worker share.
 pub(crate) struct Shared<S> {
