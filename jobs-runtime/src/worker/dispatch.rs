@@ -1,6 +1,6 @@
 //! One job from its claim to how it ended: judge, decode, call, and catch whatever comes out.
 //!
-//! 1. A job is run only if [`judge`](crate::judge) says so; the claim's route only narrowed the choice.
+//! 1. A job is run only if [`judge`](mod@crate::judge) says so; the claim's route only narrowed the choice.
 //! 2. Every end becomes an [`Ending`]: no panic leaves here, and no handler is forgotten.
 //! 3. A slot is freed when the handler's future is gone, dropped included.
 
