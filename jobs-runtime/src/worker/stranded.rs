@@ -94,8 +94,7 @@ fn tell<S>(shared: &Shared<S>, routes: &[Route]) {
 /// Ends what has been stranded for long enough, where the worker was told to.
 async fn end<S>(shared: &Shared<S>, since: &HashMap<Route, Duration>, now: Duration) {
     let Some(deadline) = shared.settings.stranded_deadline else { return };
-    let watched = deadline.min(WATCHED);
-    let is_over = |since: &Duration| now.saturating_sub(*since) >= watched;
+    let is_over = |since: &Duration| now.saturating_sub(*since) >= WATCHED;
     let routes = since.iter().filter(|(_, since)| is_over(since));
     let routes: Vec<Route> = routes.map(|(route, _)| route.clone()).collect();
     while !routes.is_empty() && !shared.intake_closed.is_cancelled() {

@@ -6,7 +6,10 @@ use std::time::Duration;
 
 use jobs_runtime::prelude::*;
 use jobs_runtime::store::Declaration;
-use jobs_runtime::{ErrorKind, JobId, NewJob, ScheduleName, State, StoreErrorKind};
+use jobs_runtime::store::memory::MemoryStore;
+use jobs_runtime::{
+    ErrorKind, JobId, Lease, ManualClock, NewJob, ScheduleName, State, StoreErrorKind, Timestamp,
+};
 use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
 
@@ -284,4 +287,34 @@ async fn what_keeps_expired_jobs_from_ending_keeps_none_from_being_pruned() {
     running.stop().await;
     assert_eq!(warnings.of("can't end expired jobs"), 1, "{:?}", warnings.all());
     assert_eq!(warnings.of("can't prune"), 0);
+}
+
+/// Of a kind that the worker does not know.
+#[derive(Debug, Serialize, Deserialize, Job)]
+#[job(kind = "test.foreign", version = "1.0.0")]
+struct Foreign {}
+
+#[tokio::test(start_paused = true)]
+async fn a_short_deadline_of_stranded_jobs_waits_for_ten_minutes_of_watching() {
+    const MINUTE: Duration = Duration::from_mins(1);
+    let clock = Arc::new(ManualClock::new(Timestamp::from_micros(1_800_000_000_000_000)));
+    let store = MemoryStore::new(clock.clone(), 7);
+    let jobs = Jobs::builder().clock(clock.clone()).over(store).unwrap();
+    let handlers = Registry::new().handle(play).build().unwrap();
+    // The heartbeat has a thread of its own, and real time.
+    let worker = Worker::new(&jobs, handlers, Scene::default()).lease(Lease::LONGEST);
+    let running = Running::start(worker.stranded_deadline(MINUTE));
+    let pass = async |span: Duration| {
+        for _ in 0..span.as_secs() {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            clock.advance(Duration::from_secs(1));
+        }
+    };
+    let id = jobs.enqueue(Foreign {}).await.unwrap().id();
+    let state = async || jobs.job(id).await.unwrap().unwrap().state;
+    pass(MINUTE * 10).await;
+    assert_ne!(state().await, State::Dead, "a deploy may bring a build that reads it");
+    pass(MINUTE * 4).await;
+    assert_eq!(state().await, State::Dead);
+    running.stop().await;
 }
