@@ -17,6 +17,43 @@
 //!     jobs_runtime::cli::main(&handlers().expect("the registry is in order"))
 //! }
 //! ```
+//!
+//! or has them beside commands of its own:
+//!
+//! ```no_run
+//! use clap::{CommandFactory, Parser, Subcommand};
+//! use jobs_runtime::cli::{self, Application, Globals};
+//! # use jobs_runtime::{Handlers, Jobs, Registry, RegistryError, Worker};
+//! # fn handlers() -> Result<Handlers<()>, RegistryError> { Registry::new().build() }
+//! # async fn work() -> std::process::ExitCode { std::process::ExitCode::SUCCESS }
+//!
+//! #[derive(Parser)]
+//! struct Shop {
+//!     #[command(flatten)]
+//!     globals: Globals,
+//!     #[command(subcommand)]
+//!     command: Command,
+//! }
+//!
+//! #[derive(Subcommand)]
+//! enum Command {
+//!     /// Work until told to stop.
+//!     Worker,
+//!     #[command(flatten)]
+//!     Jobs(cli::Command),
+//! }
+//!
+//! fn main() -> std::process::ExitCode {
+//!     let Shop { globals, command } = Shop::parse();
+//!     let application = Application::of(&handlers().expect("the registry is in order"));
+//!     cli::block_on(async {
+//!         match command {
+//!             Command::Worker => work().await,
+//!             Command::Jobs(command) => command.run(globals, application, Shop::command()).await,
+//!         }
+//!     })
+//! }
+//! ```
 
 mod application;
 mod cancel;

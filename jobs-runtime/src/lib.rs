@@ -1,4 +1,15 @@
 //! Jobs that survive deploys: client, workers and stores.
+//!
+//! | you | begin at |
+//! |---|---|
+//! | write a job | the derive [`Job`](derive@Job) with the table of its options, [`Handler`], [`JobContext`], [`JobError`] |
+//! | enqueue | [`Jobs`], [`Enqueue`] |
+//! | run a worker | [`Registry`], [`Worker`], [`DrainReport`] |
+//! | save how far a job has come | the derive [`Checkpoint`](derive@Checkpoint), [`JobContext::checkpoint`], [`Cursor`] |
+//! | change a payload | the derive [`PastJob`](derive@PastJob), [`lock`], [`manifest`] |
+//! | test | [`testing`] |
+//! | look and operate | [`store::Inspect`], [`store::Operate`], and the command line (feature `cli`) |
+//! | write a store | [`store::Store`] and its conformance suite in `jobs-core` |
 
 #![cfg_attr(
     not(any(feature = "sqlite", feature = "postgres")),
@@ -56,3 +67,8 @@ pub mod prelude {
         Registry, ResultExt, Worker,
     };
 }
+
+/// The examples that stand in the README, compiled.
+#[cfg(all(doctest, feature = "sqlite", feature = "postgres"))]
+#[doc = include_str!("../../README.md")]
+struct Readme;

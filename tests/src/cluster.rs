@@ -5,6 +5,7 @@
 
 use std::fs::OpenOptions;
 use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
@@ -124,6 +125,20 @@ impl Cluster {
         psql.args(["--username=jobs", "--dbname=postgres", "--no-psqlrc", "--set=ON_ERROR_STOP=1"]);
         psql.args(statements.iter().flat_map(|sql| ["--command", sql]));
         psql.output().expect("psql can be run")
+    }
+
+    /// Writes a file that the server alone may read, and answers where it is.
+    ///
+    /// # Panics
+    /// When it can't be written.
+    pub fn give(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.folder.path().join(name);
+        let file = OpenOptions::new().create_new(true).write(true).mode(0o600).open(&path);
+        file.expect("a new file").write_all(text.as_bytes()).expect("it can be written");
+        if let Some((owner, group)) = owner() {
+            std::os::unix::fs::chown(&path, Some(owner), Some(group)).expect("root gives it away");
+        }
+        path
     }
 
     /// What the server logged so far.

@@ -127,20 +127,40 @@ async fn a_foreign_listener_in_a_transaction_holds_neither_jobs_nor_wake_ups_up(
     let poll = std::time::Duration::from_secs(30);
     let crew = Crew::start([worker(&jobs, &told).poll_interval(poll)]);
     let mut foreign = shell(&cluster.url()).await;
-    run(&mut foreign, "LISTEN elsewhere; BEGIN; SELECT 1 FROM pg_class LIMIT 1").await;
+    // Two calls: in one, the transaction would be of the call, and nobody listens before it ends.
+    run(&mut foreign, "LISTEN elsewhere").await;
+    run(&mut foreign, "BEGIN; SELECT 1 FROM pg_class LIMIT 1").await;
     let elsewhere = Jobs::open(&cluster.url()).await.unwrap();
     for wanted in 1..=20 {
         elsewhere.enqueue(Work { millis: 0 }).await.unwrap();
         until_succeeded(&jobs, wanted).await;
     }
+    let warned = async || {
+        let warnings = jobs.warnings(std::time::Duration::from_mins(1)).await.unwrap();
+        warnings.iter().any(|warning| warning.contains("queue of notifications"))
+    };
+    assert!(!warned().await);
     let mut shell = shell(&cluster.url()).await;
+    // Small: the least that is told of. Full: more than that with which the store still notifies.
+    let wanted = sized("0.01", "0.5");
+    let fill = "SELECT pg_notify('elsewhere', repeat('x', 7900) || n || random()) FROM generate_series(1, 5000) AS n";
+    let is_reached = format!("SELECT pg_notification_queue_usage() >= {wanted}");
+    until("notifications pile up", SOON * 10, async || {
+        run(&mut shell, fill).await;
+        sqlx::query_scalar(AssertSqlSafe(is_reached.clone())).fetch_one(&mut shell).await.unwrap()
+    })
+    .await;
+    assert!(warned().await);
+    // Without a wake-up at the worst, and not failing.
+    elsewhere.enqueue(Work { millis: 0 }).await.unwrap();
+    until_succeeded(&jobs, 21).await;
     let shell = tokio::sync::Mutex::new(&mut shell);
     let ours = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'LISTEN \"jobs%' AND state \
                 LIKE 'idle in transaction%'";
     let idle: i64 = sqlx::query_scalar(ours).fetch_one(&mut **shell.lock().await).await.unwrap();
     assert_eq!(idle, 0);
+    drop(foreign);
     until("notifications are trimmed again", SOON, async || {
-        run(&mut foreign, "COMMIT; BEGIN").await;
         let usage = "SELECT pg_notification_queue_usage() < 0.01";
         sqlx::query_scalar(usage).fetch_one(&mut **shell.lock().await).await.unwrap()
     })

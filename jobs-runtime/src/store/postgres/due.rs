@@ -101,6 +101,22 @@ impl PostgresStore {
         };
         self.lanes().one(statement).await?.iter().map(warning).collect()
     }
+
+    /// Notifications that pile up, because a session listens and stays in a transaction.
+    pub(super) async fn queued_notifications(&self) -> Attempt<Vec<String>> {
+        let statement = self.statements().notification_queue();
+        let warning = |row: &PgRow| {
+            let mut columns = Columns::of(row);
+            let (percent, who): (i32, Option<String>) = (columns.next()?, columns.next()?);
+            let who = who.unwrap_or_else(|| "none of this database".to_owned());
+            Ok(format!(
+                "the server's queue of notifications is {percent} % full: a session that listens stays in a \
+                 transaction (idle in one for the longest: {who}). From 50 % on workers hear of new jobs only \
+                 when they poll; when it is full, other programs' notifying commits fail"
+            ))
+        };
+        self.lanes().one(statement).await?.iter().map(warning).collect()
+    }
 }
 
 fn counted(rows: &[PgRow]) -> Attempt<u32> {

@@ -58,8 +58,26 @@ impl Trouble {
             Self::Store(error) => return error,
         };
         let kind = kind(&error);
-        let hint = hint(kind, code(&error).as_deref());
+        let hint = if is_refused_encryption(&error) {
+            TLS_HINT
+        } else {
+            hint(kind, code(&error).as_deref())
+        };
         StoreError::new(kind, format!("could not {what}{hint}")).because(error)
+    }
+}
+
+/// Whichever end refused: `sslmode` decides.
+const TLS_HINT: &str = ": the way to the server can't be encrypted as `sslmode` asks. The build needs the feature `tls`, \
+     the server `ssl = on`, and `verify-ca` and `verify-full` a certificate that the system or `sslrootcert` vouches for";
+
+/// Whether one end does not encrypt, or this one refuses the other's certificate: rustls tells that
+/// as data that are not valid.
+fn is_refused_encryption(error: &sqlx::Error) -> bool {
+    match error {
+        sqlx::Error::Tls(_) => true,
+        sqlx::Error::Io(error) => error.kind() == std::io::ErrorKind::InvalidData,
+        _ => false,
     }
 }
 
@@ -85,13 +103,15 @@ fn kind(error: &sqlx::Error) -> StoreErrorKind {
     }
     match error {
         sqlx::Error::Configuration(_) | sqlx::Error::PoolClosed => StoreErrorKind::Configuration,
+        // No further try gets past it.
+        _ if is_refused_encryption(error) => StoreErrorKind::Configuration,
         sqlx::Error::PoolTimedOut => StoreErrorKind::Busy,
         sqlx::Error::InvalidArgument(_) | sqlx::Error::Encode(_) => StoreErrorKind::Invalid,
         sqlx::Error::ColumnDecode { .. }
         | sqlx::Error::Decode(_)
         | sqlx::Error::ColumnNotFound(_)
         | sqlx::Error::ColumnIndexOutOfBounds { .. } => StoreErrorKind::Corrupt,
-        // Io, Tls, Protocol and what later versions of the driver add: no answer came.
+        // Io, Protocol and what later versions of the driver add: no answer came.
         _ => StoreErrorKind::Unavailable,
     }
 }

@@ -87,7 +87,8 @@ impl PostgresStore {
     /// Connects to a database by its URL and brings its schema up to date.
     ///
     /// `postgres://user:password@host:port/database?sslmode=…`; the password may hold any
-    /// characters, encoded or not. A Unix socket goes in the parameter `host`.
+    /// characters, encoded or not. A Unix socket goes in the parameter `host`. An encrypted way
+    /// (`sslmode=require` and above) needs the feature `tls`, or a `tls-*` feature of `sqlx`.
     ///
     /// # Errors
     /// [`StoreErrorKind::Configuration`] names the part of the address that is wrong and never
@@ -334,7 +335,10 @@ impl Store for PostgresStore {
 
     async fn warnings(&self, lasting: Duration) -> Result<Vec<String>, StoreError> {
         let held = self.held_snapshot(lasting).await;
-        held.map_err(|trouble| trouble.during("look for held snapshots"))
+        let mut warnings = held.map_err(|trouble| trouble.during("look for held snapshots"))?;
+        let queued = self.queued_notifications().await;
+        warnings.extend(queued.map_err(|trouble| trouble.during("look at the notifications"))?);
+        Ok(warnings)
     }
 
     fn wake(&self) -> Box<dyn Wake> {
