@@ -191,6 +191,9 @@ impl<'a, A: Answer> Enqueue<'a, A> {
     }
 
     /// Enqueues inside a transaction of the application: the jobs exist only if it commits.
+    ///
+    /// # Cancel safety
+    /// Dropped before it returns, the jobs may or may not be in the transaction: roll that back.
     pub fn in_tx<'t, T: UserTransaction>(self, tx: &'t mut T) -> EnqueueIn<'a, 't, A> {
         EnqueueIn { enqueue: self, tx }
     }
