@@ -144,7 +144,8 @@ async fn warn<S>(shared: &Shared<S>) {
         Ok(warnings) if warnings.is_empty() => {}
         // One line, so that none keeps another back.
         Ok(warnings) => {
-            log::WARNINGS.write(shared.elapsed(), || tracing::warn!("{}", warnings.join("; ")));
+            let warnings = warnings.join("; ");
+            log::WARNINGS.write(shared.elapsed(), || tracing::warn!("{warnings}"));
         }
         Err(error) => {
             let error = jobs_core::chain(&error);
