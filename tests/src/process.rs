@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
-
 use std::time::Duration;
 
 use jobs_runtime::Jobs;

@@ -195,3 +195,6 @@ fn report<S>(
     );
     DrainReport { settled, interrupted, released, abandoned, took: in_drain.took, in_drain }
 }
+
+#[cfg(test)]
+mod tests;

@@ -127,49 +127,52 @@ async fn block(_: Block, cx: JobContext<Hold, At>) -> Result<(), JobError> {
 
 #[tokio::test]
 async fn a_handler_that_blocks_for_ever_is_left_behind_and_can_write_no_more() {
-    for jobs in open().await {
-        let (release, until_released) = channel();
-        let (says, said) = channel();
-        let until_released = Arc::new(Mutex::new(until_released));
-        let (begun, later) = (Arc::default(), TaskTracker::new());
-        let hold = Hold { begun, until: until_released, says, later };
-        let handlers = || Registry::new().handle(block).build().unwrap();
-        let worker = || worker(&jobs, handlers(), hold.clone()).lease(Duration::from_secs(1));
-        let first = worker().lease(Duration::from_mins(1));
-        let first = first.grace_period(Duration::from_secs(2));
-        // On a runtime of its own, of which it holds a thread for ever.
-        let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
-        let first = std::thread::spawn(move || {
-            let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build();
-            let runtime = runtime.unwrap();
-            let report = runtime.block_on(first.run_until(async { drop(stopped.await) }));
-            (report.unwrap(), runtime)
-        });
-        let id = jobs.enqueue(Block {}).await.unwrap().id();
-        until(&jobs, id, |_| hold.begun.load(Ordering::SeqCst)).await;
-        stop.send(()).unwrap();
-        let first = tokio::task::spawn_blocking(|| first.join().unwrap());
-        let (report, runtime) = first.await.unwrap();
-        assert_eq!((report.abandoned, report.in_drain.abandoned), (1, 1));
-        assert!(report.took < Duration::from_secs(2), "{:?}", report.took);
-        assert_eq!(jobs.job(id).await.unwrap().unwrap().state, State::Running);
-        // Its lease ends with the grace period, not after the minute that it was taken for.
-        let second = Running::start(worker());
-        let record = ended(&jobs, id).await;
-        assert_eq!(record.state, State::Succeeded);
-        let Counters { failures, interruptions, crashes, .. } = record.counters;
-        assert_eq!((failures, interruptions, crashes), (0, 0, 0), "its checkpoint moved");
-        let events = jobs.inspect().events(id).await.unwrap();
-        assert_eq!(events[0].class, "given_up");
-        release.send(()).unwrap();
-        let late = tokio::task::spawn_blocking(move || said.recv().unwrap()).await.unwrap();
-        assert!(late.contains("lost its claim"), "{late}");
-        second.stop().await;
-        let record = jobs.job(id).await.unwrap().unwrap();
-        assert_eq!(record.state, State::Succeeded);
-        assert_eq!(record.checkpoint.unwrap().text, record.claim.0.to_string());
-        runtime.shutdown_background();
-    }
+    let all = open().await;
+    futures_util::future::join_all(all.iter().map(|jobs| left_behind(jobs))).await;
+}
+
+async fn left_behind(jobs: &Jobs) {
+    let (release, until_released) = channel();
+    let (says, said) = channel();
+    let until_released = Arc::new(Mutex::new(until_released));
+    let (begun, later) = (Arc::default(), TaskTracker::new());
+    let hold = Hold { begun, until: until_released, says, later };
+    let handlers = || Registry::new().handle(block).build().unwrap();
+    let worker = || worker(jobs, handlers(), hold.clone()).lease(Duration::from_secs(1));
+    let first = worker().lease(Duration::from_mins(1));
+    let first = first.grace_period(Duration::from_secs(2));
+    // On a runtime of its own, of which it holds a thread for ever.
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let first = std::thread::spawn(move || {
+        let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build();
+        let runtime = runtime.unwrap();
+        let report = runtime.block_on(first.run_until(async { drop(stopped.await) }));
+        (report.unwrap(), runtime)
+    });
+    let id = jobs.enqueue(Block {}).await.unwrap().id();
+    until(jobs, id, |_| hold.begun.load(Ordering::SeqCst)).await;
+    stop.send(()).unwrap();
+    let first = tokio::task::spawn_blocking(|| first.join().unwrap());
+    let (report, runtime) = first.await.unwrap();
+    assert_eq!((report.abandoned, report.in_drain.abandoned), (1, 1));
+    assert!(report.took < Duration::from_secs(2), "{:?}", report.took);
+    assert_eq!(jobs.job(id).await.unwrap().unwrap().state, State::Running);
+    // Its lease ends with the grace period, not after the minute that it was taken for.
+    let second = Running::start(worker());
+    let record = ended(jobs, id).await;
+    assert_eq!(record.state, State::Succeeded);
+    let Counters { failures, interruptions, crashes, .. } = record.counters;
+    assert_eq!((failures, interruptions, crashes), (0, 0, 0), "its checkpoint moved");
+    let events = jobs.inspect().events(id).await.unwrap();
+    assert_eq!(events[0].class, "given_up");
+    release.send(()).unwrap();
+    let late = tokio::task::spawn_blocking(move || said.recv().unwrap()).await.unwrap();
+    assert!(late.contains("lost its claim"), "{late}");
+    second.stop().await;
+    let record = jobs.job(id).await.unwrap().unwrap();
+    assert_eq!(record.state, State::Succeeded);
+    assert_eq!(record.checkpoint.unwrap().text, record.claim.0.to_string());
+    runtime.shutdown_background();
 }
 
 #[tokio::test]

@@ -51,9 +51,7 @@ impl<'a> Supervisor<'a> {
 
 #[tokio::test]
 async fn jobs_that_kill_their_worker_end_dead_and_every_innocent_succeeds() {
-    for store in STORES {
-        crash_among_innocents(store).await;
-    }
+    over_each_store(crash_among_innocents).await;
 }
 
 async fn crash_among_innocents(store: MakeSetup) {

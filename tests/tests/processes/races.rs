@@ -180,9 +180,7 @@ where
 
 #[tokio::test]
 async fn two_leaders_that_take_turns_by_dying_tick_each_second_once() {
-    for store in STORES {
-        flapping_leaders(store).await;
-    }
+    over_each_store(flapping_leaders).await;
 }
 
 async fn flapping_leaders(store: MakeSetup) {

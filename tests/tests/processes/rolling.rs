@@ -1,6 +1,6 @@
 //! Deploy after deploy under load: orderly stops, kills, and processes that stand still.
 
-use jobs_runtime::{Clock, Counters, SystemClock};
+use jobs_runtime::{Clock, Counters, EXIT_UNFINISHED, SystemClock};
 
 use super::*;
 
@@ -9,16 +9,15 @@ const PROCESSES: usize = 4;
 
 #[tokio::test]
 async fn rolling_restarts_lose_and_double_nothing() {
-    for store in STORES {
-        roll(store).await;
-    }
+    over_each_store(roll).await;
 }
 
-/// How a process is ended, turn by turn: every second one by a kill.
-async fn end(process: Process, turn: usize) {
+/// Ends a process, turn by turn: every second one by a kill. Answers whether an orderly stop was cut off,
+/// as it may be by a machine that has too much else to do.
+async fn end(process: Process, turn: usize) -> bool {
     if turn % 2 == 1 {
         process.kill();
-        return;
+        return false;
     }
     if turn % 8 == 6 {
         process.signal(Signal::STOP);
@@ -29,13 +28,17 @@ async fn end(process: Process, turn: usize) {
     let log = process.log_file();
     let ended = tokio::task::spawn_blocking(|| process.wait()).await.unwrap();
     let log = || std::fs::read_to_string(log).unwrap_or_default();
-    assert!(ended.success(), "turn {turn}: {ended}: {}", log());
+    assert!([Some(0), Some(EXIT_UNFINISHED)].contains(&ended.code()), "{turn}: {ended}: {}", log());
+    !ended.success()
 }
 
 async fn roll(store: MakeSetup) {
     let folder = tempfile::tempdir().unwrap();
     let begun = SystemClock.elapsed();
     let passed = || SystemClock.elapsed().saturating_sub(begun);
+    // So few at once that there is something to do until the last restart, and so long a grace period
+    // that a process outlives its longest job: what is killed five times in a row, the last time alone
+    // with its worker, is dead by the rule for crashers, and nobody can tell that it is none.
     let setup = store(BINARY, folder.path())
         .with("LEASE_MS", &LEASE.as_millis())
         .with("GRACE_MS", &sized(2_000, 5_000))
@@ -60,17 +63,17 @@ async fn roll(store: MakeSetup) {
     for turn in 0..PROCESSES {
         processes.push(start(turn).await);
     }
-    let restarts = sized(8, 100);
+    let (restarts, mut cut_off) = (sized(8, 100), 0);
     for turn in 0..restarts {
         let victim = turn % PROCESSES;
         // The new one is up before the old one goes, as in a rolling deploy.
         let new = start(turn + PROCESSES).await;
         let old = std::mem::replace(&mut processes[victim], new);
-        end(old, turn).await;
+        cut_off += usize::from(end(old, turn).await);
         tokio::time::sleep(Duration::from_millis(sized(200, 500))).await;
     }
     let left = wanted - count(&jobs, State::Succeeded).await;
-    println!("{left} jobs were left after {restarts} restarts, in {:?}", passed());
+    println!("{restarts} restarts, {cut_off} of them cut off, in {:?}: {left} jobs left", passed());
     assert!(left > 0, "the restarts outlasted the load");
     until_done(&jobs, wanted, Duration::from_secs(sized(60, 600))).await;
     println!("all were done after {:?}", passed());

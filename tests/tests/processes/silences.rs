@@ -132,7 +132,7 @@ async fn a_process_that_stood_still_for_two_leases_writes_nothing_stale() {
 
 #[tokio::test]
 async fn what_a_process_writes_after_three_leases_of_silence_is_refused() {
-    for store in STORES {
+    over_each_store(async |store| {
         let folder = tempfile::tempdir().unwrap();
         let setup = store(BINARY, folder.path()).with("LEASE_MS", &LEASE.as_millis());
         let jobs = setup.open().await;
@@ -178,5 +178,6 @@ async fn what_a_process_writes_after_three_leases_of_silence_is_refused() {
         let next = jobs.enqueue(Work { millis: 0 }).await.unwrap().id();
         until_state(&jobs, next, State::Succeeded, LEASE).await;
         stopped.kill();
-    }
+    })
+    .await;
 }
