@@ -99,6 +99,12 @@ fn a_planted_fault_in_the_rollback_is_found() {
 }
 
 #[test]
+fn a_planted_fault_in_the_steps_of_schedules_is_found() {
+    let (_, told) = found(Fault::Outrun);
+    assert!(told.contains("Outrun"), "{told}");
+}
+
+#[test]
 fn a_life_may_move_between_threads() {
     const fn moves<T: Send>(_: &T) {}
     let (subject, model) = (MemorySubject::new(1), MemorySubject::new(2));

@@ -7,20 +7,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jobs_core::store::{Enqueued, Inspect, Operate, Retention, Store};
-use jobs_core::{
-    BuildId, Clock, EnvelopeError, JobId, JobRecord, NewJob, Random, Schedule, ScheduleName,
-    StoreId,
-};
+use jobs_core::{BuildId, Clock, EnvelopeError, JobId, JobRecord, NewJob, Random, StoreId};
 
 pub use self::builder::JobsBuilder;
 use self::builder::Settings;
 use crate::enqueue::{Answer, Enqueue, Enqueueable, store_jobs};
-use crate::error::{Error, ErrorKind};
+use crate::error::Error;
 use crate::producer::Producer;
-use crate::schedule::declaration;
 use crate::store::{Backend, StoreDatabase};
 use crate::trace::TraceContext;
 use crate::wait::{Ends, Wait};
+
+/// Well below what a value of SQLite or PostgreSQL may have.
+const LARGEST_MAX_PAYLOAD: usize = 256 * 1024 * 1024;
 
 /// A handle on a job store. Cheap to clone; all clones share the connections.
 #[derive(Clone)]
@@ -83,7 +82,7 @@ impl Jobs {
     /// `limit`; answers how many. Workers do it by themselves; this is for tools.
     ///
     /// # Errors
-    /// A [`Store`](ErrorKind::Store) error.
+    /// A [`Store`](crate::ErrorKind::Store) error.
     pub async fn prune(&self, retention: Retention, limit: u32) -> Result<u32, Error> {
         Ok(self.store().prune(retention, limit).await?)
     }
@@ -92,7 +91,7 @@ impl Jobs {
     /// workers log it too.
     ///
     /// # Errors
-    /// A [`Store`](ErrorKind::Store) error.
+    /// A [`Store`](crate::ErrorKind::Store) error.
     pub async fn warnings(&self, lasting: Duration) -> Result<Vec<String>, Error> {
         Ok(self.store().warnings(lasting).await?)
     }
@@ -109,28 +108,6 @@ impl Jobs {
     /// [`Store`](crate::ErrorKind::Store) error.
     pub async fn begin<DB: StoreDatabase>(&self) -> Result<sqlx::Transaction<'static, DB>, Error> {
         DB::begin(self).await
-    }
-
-    /// Declares a schedule in the store: it goes before what builds declare under its name, and ticks
-    /// while any worker lives, until it is taken back.
-    ///
-    /// # Errors
-    /// [`Configuration`](ErrorKind::Configuration) that names the schedule when it never ticks or its
-    /// job can't be stored; a [`Store`](ErrorKind::Store) error.
-    pub async fn declare(&self, schedule: &Schedule) -> Result<(), Error> {
-        let declaration = declaration(schedule, self.build());
-        let declaration = declaration.map_err(|why| Error::new(ErrorKind::Configuration, why))?;
-        Ok(self.store().declare(None, &[declaration]).await?)
-    }
-
-    /// Takes a schedule back that was [declared](Self::declare) in the store; answers whether there was
-    /// one. What builds declare under its name counts again.
-    ///
-    /// # Errors
-    /// [`Configuration`](ErrorKind::Configuration) for what is no name; a [`Store`](ErrorKind::Store)
-    /// error.
-    pub async fn undeclare(&self, name: &str) -> Result<bool, Error> {
-        Ok(self.store().undeclare(&ScheduleName::new(name)?).await?)
     }
 
     /// Reads a job and where it is in its life; `None` when there is none with this id.

@@ -74,6 +74,16 @@ enum Stored {
     Checkpoint,
 }
 
+impl Unreadable {
+    /// What did not decode.
+    pub(crate) const fn what(&self) -> &'static str {
+        match self.of {
+            Stored::Payload => "payload",
+            Stored::Checkpoint => "checkpoint",
+        }
+    }
+}
+
 impl<'a, S> Build<'a, S> {
     /// How this build may run a job, or how the job's claim ends instead.
     pub(crate) fn judged(&self, job: &ClaimedJob) -> Result<Judged<'a, S>, Ending> {
@@ -162,17 +172,10 @@ impl<'a, S> Build<'a, S> {
         if !is_vouched {
             return failed_to_decode(class, text);
         }
-        let (refusal, what) = match of {
-            Stored::Payload => (Refusal::Newer, "payload"),
-            Stored::Checkpoint => (Refusal::Checkpoint, "checkpoint"),
+        let refusal = match of {
+            Stored::Payload => Refusal::Newer,
+            Stored::Checkpoint => Refusal::Checkpoint,
         };
-        tracing::error!(
-            job = job.fence.job.0,
-            kind = job.kind,
-            version = job.version,
-            error = text,
-            "a {what} does not decode although its writer vouched for this build's version"
-        );
         self.refused(job, refusal)
     }
 }

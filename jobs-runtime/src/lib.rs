@@ -55,6 +55,7 @@ pub use self::producer::Gate;
 pub use self::random::OsRandom;
 pub use self::registry::{Handlers, Next, Registry, RegistryError, WithHandler};
 pub use self::run::RunInfo;
+pub use self::schedule::{DeclaredBy, SchedulePause, ScheduleStatus, ScheduledJob};
 pub use self::store::{TransactionConnection, UserTransaction};
 pub use self::trace::{InvalidTraceContext, TRACEPARENT, TraceContext};
 pub use self::wait::Wait;

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use jobs_core::store::Drained;
 use jobs_core::{Ending, Refusal, State};
-use metrics::{Counter, Histogram, counter, histogram};
+use metrics::{Counter, Gauge, Histogram, counter, gauge, histogram};
 
 use crate::registry::Handlers;
 
@@ -44,6 +44,8 @@ pub(crate) struct Meters {
     settle_batch: Histogram,
     lease_margin: Histogram,
     drained: DrainMeters,
+    wrong_vouches: Counter,
+    stranded: Gauge,
 }
 
 /// The meters of a drain.
@@ -73,10 +75,9 @@ impl DrainMeters {
 #[derive(Debug)]
 struct KindMeters {
     claims: Counter,
+    tolerated: Counter,
     wait: Histogram,
     run: Histogram,
-    tolerant_reads: Counter,
-    wrongly_vouched: Counter,
 }
 
 impl KindMeters {
@@ -84,10 +85,9 @@ impl KindMeters {
         let kind = kind.to_owned();
         Self {
             claims: counter!("jobs_claims_total", "kind" => kind.clone()),
+            tolerated: counter!("jobs_tolerant_reads_total", "kind" => kind.clone()),
             wait: histogram!("jobs_wait_seconds", "kind" => kind.clone()),
-            run: histogram!("jobs_run_seconds", "kind" => kind.clone()),
-            tolerant_reads: counter!("jobs_tolerant_reads_total", "kind" => kind.clone()),
-            wrongly_vouched: counter!("jobs_wrongly_vouched_total", "kind" => kind),
+            run: histogram!("jobs_run_seconds", "kind" => kind),
         }
     }
 }
@@ -107,6 +107,8 @@ impl Meters {
             settle_batch: histogram!("jobs_settle_batch_size"),
             lease_margin: histogram!("jobs_lease_margin_seconds"),
             drained: DrainMeters::new(),
+            wrong_vouches: counter!("jobs_wrong_vouches_total"),
+            stranded: gauge!("jobs_stranded_routes"),
         }
     }
 
@@ -128,6 +130,21 @@ impl Meters {
     /// A run has ended, so long after it started.
     pub(crate) fn ended(&self, kind: &str, took: Duration) {
         self.kind(kind).run.record(took);
+    }
+
+    /// A run reads what a newer build wrote, which vouched for this one's version.
+    pub(crate) fn tolerated(&self, kind: &str) {
+        self.kind(kind).tolerated.increment(1);
+    }
+
+    /// What a newer build vouched for is not readable here after all.
+    pub(crate) fn vouched_wrongly(&self) {
+        self.wrong_vouches.increment(1);
+    }
+
+    /// So many routes have jobs that are due and that no live worker reads.
+    pub(crate) fn stranded(&self, routes: usize) {
+        self.stranded.set(number(routes));
     }
 
     /// So many runs were settled together.
@@ -163,16 +180,6 @@ impl Meters {
     /// The settlement of a run came too late.
     pub(crate) fn lost(&self) {
         self.lost.increment(1);
-    }
-
-    /// A run reads what only its newer writer says that this build can.
-    pub(crate) fn tolerant_read(&self, kind: &str) {
-        self.kind(kind).tolerant_reads.increment(1);
-    }
-
-    /// A text does not decode although its newer writer vouched for this build.
-    pub(crate) fn wrongly_vouched(&self, kind: &str) {
-        self.kind(kind).wrongly_vouched.increment(1);
     }
 
     /// A job was interrupted again and again without getting on.
@@ -227,3 +234,6 @@ const fn outcome(ending: &Ending) -> Option<&'static str> {
 fn number(size: usize) -> f64 {
     f64::from(u32::try_from(size).unwrap_or(u32::MAX))
 }
+
+#[cfg(test)]
+mod tests;

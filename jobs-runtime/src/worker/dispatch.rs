@@ -25,7 +25,8 @@ use super::settle::Ended;
 use super::shared::Shared;
 use crate::context::Parts;
 use crate::handler::{JobError, Outcome};
-use crate::judge::{Judged, Wanted, is_asked, panic_text, returned, stopped};
+use crate::judge::{Judged, Unreadable, Wanted, is_asked, panic_text, returned, stopped};
+use crate::log;
 use crate::run::{Reason, RunInfo, RunSignals};
 use crate::trace::{self, TraceContext};
 
@@ -77,13 +78,13 @@ where
         Ok(prepared) => prepared,
         Err(unreadable) => {
             if judged.vouches(&unreadable) {
-                shared.meters.wrongly_vouched(&judged.handled.kind);
+                tell_wrong_vouch(shared, job, &unreadable);
             }
             return shared.build().unreadable(job, judged, unreadable);
         }
     };
     if judged.is_tolerant() {
-        shared.meters.tolerant_read(&judged.handled.kind);
+        shared.meters.tolerated(&judged.handled.kind);
     }
     let timeout = judged.handled.policy.timeout;
     if matches!(judged.handled.policy.on_stop, OnStop::Finish | OnStop::AtMostOnce) {
@@ -119,6 +120,21 @@ where
         OnStop::Undo => undo::undone(shared, job, entry, ending).instrument(span).await,
         _ => ending,
     }
+}
+
+/// Says that a newer build vouched for what this one can't read.
+fn tell_wrong_vouch<S>(shared: &Shared<S>, job: &ClaimedJob, unreadable: &Unreadable) {
+    shared.meters.vouched_wrongly();
+    log::WRONG_VOUCH.write(shared.elapsed(), || {
+        tracing::error!(
+            job = job.fence.job.0,
+            kind = job.kind,
+            version = job.version,
+            error = unreadable.text,
+            "a {} does not decode although its writer vouched for this build's version",
+            unreadable.what()
+        );
+    });
 }
 
 /// The span of a run, in the trace that its job came with.

@@ -98,7 +98,8 @@ fn queues_states_workers_and_deploys_are_told() {
         session.run(&["stats", "--by-kind", "--json"]);
         session.run(&["deploys"]);
         session.run(&["deploys", "--json"]);
-        session.run(&["watch", "--count", "2", "--interval", "0s"]);
+        session.run(&["watch", "--interval", "100ms", "--count", "2"]);
+        session.run(&["watch", "--interval", "99ms", "--count", "1"]);
         session.run(&["watch", "--count", "1", "--json"]);
     });
     insta::assert_snapshot!(text);
@@ -127,6 +128,12 @@ fn jobs_are_operated_one_by_one() {
         session.run(&twin);
         session.run(&twin);
         session.run(&["list", "--columns", "id,state,queue,version,key,build,payload"]);
+        session.run(&["reschedule", "2", "1", "99", "--in", "3d", "--priority", "7"]);
+        session.run(&["list", "--columns", "id,state,priority"]);
+        session.run(&["reschedule", "1", "--in", "0s", "--json"]);
+        session.run(&["reschedule", "2", "--at", "2020-01-01", "--priority", "-7"]);
+        session.run(&["list", "--columns", "id,state,priority"]);
+        session.run(&["reschedule", "2", "--in", "2d"]);
         session.run(&["run-now", "2", "1", "99"]);
         session.run(&["cancel", "1"]);
         session.run(&["cancel", "1", "99", "--json"]);

@@ -12,6 +12,7 @@ mod endings;
 mod enqueues;
 mod finishes;
 mod interruptions;
+mod ladders;
 mod leases;
 #[cfg(feature = "http")]
 mod measures;

@@ -45,9 +45,10 @@ async fn reads_that_only_the_writer_vouches_for_are_measured_and_so_is_a_wrong_w
     let unread = jobs.enqueue_new(vouched(r#"{"what":"is how no more"}"#)).await.unwrap().id();
     until(&jobs, unread, |record| record.counters.refusals > 0).await;
     running.stop().await;
-    let of_act = |name: &str| measured(&rendered, &format!("{name}{{kind=\"test.act\"}}"));
-    assert!(of_act("jobs_tolerant_reads_total").ends_with(" 1"));
-    assert!(of_act("jobs_wrongly_vouched_total").ends_with(" 1"));
+    let tolerant = measured(&rendered, "jobs_tolerant_reads_total{kind=\"test.act\"}");
+    assert!(tolerant.ends_with(" 1"), "{tolerant}");
+    let wrong = measured(&rendered, "jobs_wrong_vouches_total ");
+    assert!(wrong.ends_with(" 1"), "{wrong}");
 }
 
 /// Makes a job look as if so many runs of it had been interrupted.

@@ -10,7 +10,7 @@ use rustix::process::Signal;
 use tests::process::{Process, Setup};
 use tests::{Work, ledger, sized, until};
 
-use crate::{BINARY, MakeSetup, STORES, all, count};
+use crate::{BINARY, MakeSetup, STORES, all, count, over_each_store};
 
 const LIMIT: Duration = Duration::from_mins(1);
 

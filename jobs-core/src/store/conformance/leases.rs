@@ -8,6 +8,7 @@ use super::scene::{ALL, SECOND, Scene, job, new_worker, sweep};
 use crate::error::StoreErrorKind;
 use crate::id::WorkerId;
 use crate::lease::Lease;
+use crate::name::BuildId;
 use crate::outcome::Ending;
 use crate::state::State;
 
@@ -188,4 +189,27 @@ pub(super) async fn a_store_that_outgrew_this_build_renews_and_says_so(subject: 
     assert_eq!(record.phase, Phase::Quiet);
     // It drains: what runs may still be settled.
     scene.end_as(&run, &Ending::Done, State::Succeeded).await;
+}
+
+pub(super) async fn a_prune_forgets_so_many_workers_and_builds_at_most(subject: &dyn Subject) {
+    let mut workers = Vec::new();
+    for nth in 0..5 {
+        let scene = Scene::open(subject).await;
+        scene.close().await;
+        workers.insert(0, scene.worker);
+        let build = BuildId::new(format!("shop {nth}")).unwrap();
+        subject.store().publish(&build, "{}").await.unwrap();
+        subject.advance(SECOND).await;
+    }
+    subject.advance(WORKERS_KEPT).await;
+    for left in [3, 1, 0, 0] {
+        assert_eq!(subject.store().prune(Retention::default(), 2).await.unwrap(), 0);
+        let known = subject.inspect().workers().await.unwrap();
+        let known: Vec<_> = known.iter().map(|worker| worker.id).collect();
+        assert_eq!(known, workers[..left], "the oldest are forgotten first");
+        let builds = subject.inspect().builds().await.unwrap();
+        let builds: Vec<_> = builds.iter().map(|it| it.build.as_str()).collect();
+        let newest = ["shop 4", "shop 3", "shop 2"];
+        assert_eq!(builds, newest[..left], "those seen longest ago are forgotten first");
+    }
 }

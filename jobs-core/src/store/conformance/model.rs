@@ -2,7 +2,7 @@
 //!
 //! 1. A seed decides all that happens: enqueues, claims, settlements, checkpoints, transactions and
 //!    rollbacks, lost answers, deaths of workers, crashes in a row, sweeps between any two steps, duties,
-//!    cancels, redrives, pauses, refusals, and the passing of time.
+//!    cancels, redrives, pauses, refusals, schedules with one leader or two, and the passing of time.
 //! 2. Each answer is compared when it is given, and the whole state at the end.
 //!
 //! Deliberately absent: instants, which each store takes from its own clock; the order that follows
@@ -15,6 +15,7 @@
 
 mod acts;
 mod driver;
+mod schedules;
 mod side;
 mod snapshot;
 mod step;

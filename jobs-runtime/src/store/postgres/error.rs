@@ -143,7 +143,28 @@ fn hint(kind: StoreErrorKind, code: Option<&str>) -> &'static str {
         (StoreErrorKind::Busy, Some("55P03")) => ": a row stayed locked by another transaction",
         (StoreErrorKind::Busy, Some("57014")) => ": it took longer than the statement time-out",
         (StoreErrorKind::Busy, Some("53300")) => ": the server has no connection left",
+        (StoreErrorKind::Busy, None) => {
+            ": no connection was free in time; does a transaction stay open, or are `connections` too few?"
+        }
         (StoreErrorKind::Invalid, Some("25P02")) => ": the caller's transaction has failed already",
+        (StoreErrorKind::Unavailable, None) => {
+            ": does the server run, and do its address, the network and TLS lead to it?"
+        }
+        (StoreErrorKind::Unavailable, Some(code))
+            if code.starts_with("57P") || code.starts_with("08") =>
+        {
+            ": the server starts, stops or has ended the connection; its log says why"
+        }
+        (StoreErrorKind::Configuration, Some("3D000")) => {
+            ": no such database; name one that exists, or make it first, by `createdb`"
+        }
+        (StoreErrorKind::Configuration, Some("28P01")) => {
+            ": the password is wrong or missing; it stands in the address, in PGPASSWORD or in a \
+             password file"
+        }
+        (StoreErrorKind::Configuration, Some("28000")) => {
+            ": the server does not let this user in; check the user in the address"
+        }
         _ => "",
     }
 }

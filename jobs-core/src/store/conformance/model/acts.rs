@@ -38,6 +38,7 @@ const STEP: Duration = Duration::from_secs(5);
 
 impl Driver<'_> {
     pub(super) async fn begin(&mut self) {
+        self.settle_time().await;
         self.register().await;
         self.register().await;
     }
@@ -45,7 +46,8 @@ impl Driver<'_> {
     /// Does one thing, each as often as it is worth.
     pub(super) async fn act(&mut self) {
         match self.below(100) {
-            0..16 => self.enqueue().await,
+            0..13 => self.enqueue().await,
+            13..16 => self.schedule().await,
             16..34 => self.claim().await,
             34..54 => self.settle().await,
             54..59 => self.checkpoint().await,
@@ -80,7 +82,7 @@ impl Driver<'_> {
         }
     }
 
-    fn new_job(&self) -> NewJob {
+    pub(super) fn new_job(&self) -> NewJob {
         let minor = u32::from(self.one_in(3));
         let kind = self.pick(&KINDS).unwrap_or_default();
         let key = self.one_in(2).then(|| self.pick(&KEYS)).flatten();

@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use super::super::super::{
-    Cancelled, CheckpointSave, Duty, Enqueued, Held, Redrive, Redriven, Renewed, Reschedule, Row,
-    Settled, Standing, Swept,
+    Advanced, Cancelled, CheckpointSave, Duty, Enqueued, Held, Redrive, Redriven, Renewed,
+    Reschedule, Row, ScheduleRecord, Settled, Standing, Swept, Tick,
 };
+use super::schedules::Act;
 use crate::envelope::NewJob;
 use crate::id::{Fence, JobId, WorkerId};
 use crate::name::QueueName;
@@ -46,6 +47,7 @@ pub(super) enum Step {
     Unhold(JobId),
     Advance(Duration),
     Transaction(Vec<Inner>, End),
+    Schedules(Act),
 }
 
 /// A claim.
@@ -119,6 +121,10 @@ pub(super) enum Answer {
     Noted(Vec<bool>),
     HasDuty(bool),
     Transaction(Vec<Answer>),
+    Undeclared(bool),
+    Schedules(Vec<ScheduleRecord>),
+    Advanced(Advanced),
+    Ticks(Vec<Tick>),
 }
 
 impl Answer {
@@ -148,7 +154,11 @@ impl Answer {
             | Self::RunNow(_)
             | Self::Noted(_)
             | Self::HasDuty(_)
-            | Self::Transaction(_) => Vec::new(),
+            | Self::Transaction(_)
+            | Self::Undeclared(_)
+            | Self::Schedules(_)
+            | Self::Advanced(_)
+            | Self::Ticks(_) => Vec::new(),
         }
     }
 }
