@@ -18,9 +18,6 @@ use crate::store::{Backend, StoreDatabase};
 use crate::trace::TraceContext;
 use crate::wait::{Ends, Wait};
 
-/// Well below what a value of SQLite or PostgreSQL may have.
-const LARGEST_MAX_PAYLOAD: usize = 256 * 1024 * 1024;
-
 /// A handle on a job store. Cheap to clone; all clones share the connections.
 #[derive(Clone)]
 pub struct Jobs {
