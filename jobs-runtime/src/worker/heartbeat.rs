@@ -31,23 +31,32 @@ const BLOCKING: Duration = Duration::from_secs(1);
 
 /// The thread that the heartbeat and the drain run on, before it is started.
 #[derive(Debug)]
-pub(super) struct Thread(Runtime);
+pub(super) struct Thread(Option<Runtime>);
+
+impl Drop for Thread {
+    fn drop(&mut self) {
+        // A runtime that is dropped within another one panics, as when the worker can't register.
+        if let Some(runtime) = self.0.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
 
 impl Thread {
     pub(super) fn new() -> Result<Self, Error> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        runtime.map(Self).map_err(|error| cannot_start(&error))
+        runtime.map(|runtime| Self(Some(runtime))).map_err(|error| cannot_start(&error))
     }
 
     /// Does something that must belong to the thread's runtime, such as listening for signals.
     pub(super) fn within<T>(&self, make: impl FnOnce() -> T) -> T {
-        let _entered = self.0.enter();
+        let _entered = self.0.as_ref().map(Runtime::enter);
         make()
     }
 
     /// Starts it. It ends when the worker is over; its last word is the report of the drain.
     pub(super) fn start<S>(
-        self,
+        mut self,
         shared: Arc<Shared<S>>,
         stop: Stop,
         reports: oneshot::Sender<DrainReport>,
@@ -63,9 +72,12 @@ impl Thread {
                 () = shared.over.cancelled() => {}
             }
         };
+        let runtime = self.0.take();
         let body = move || {
             let _gives_up = GivesUp(&shared);
-            self.0.block_on(async {
+            // It is there until here.
+            let Some(runtime) = runtime else { return };
+            runtime.block_on(async {
                 tokio::join!(beat_loop(&shared), watch_loop(&shared), drain(&shared));
             });
         };
