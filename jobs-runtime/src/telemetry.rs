@@ -40,6 +40,7 @@ pub(crate) struct Meters {
     outcomes: HashMap<&'static str, Counter>,
     dead: Counter,
     lost: Counter,
+    not_progressing: Counter,
     claim_batch: Histogram,
     settle_batch: Histogram,
     lease_margin: Histogram,
@@ -112,6 +113,7 @@ impl Meters {
             outcomes: OUTCOMES.into_iter().map(outcome).collect(),
             dead: counter!("jobs_dead_total"),
             lost: counter!("jobs_settlements_lost_total"),
+            not_progressing: counter!("jobs_not_progressing_total"),
             claim_batch: histogram!("jobs_claim_batch_size"),
             settle_batch: histogram!("jobs_settle_batch_size"),
             lease_margin: histogram!("jobs_lease_margin_seconds"),
@@ -183,6 +185,11 @@ impl Meters {
     /// The settlement of a run came too late.
     pub(crate) fn lost(&self) {
         self.lost.increment(1);
+    }
+
+    /// A job was interrupted again and again without getting on.
+    pub(crate) fn not_progressing(&self) {
+        self.not_progressing.increment(1);
     }
 
     /// So much was done since the request to stop, of which `told` was measured before. While the drain
