@@ -47,7 +47,9 @@ pub use inspect::{Brief, Count, Depth, Filter, Paused, QueueDepth, Span, WorkerR
 pub use lease::{Held, Leaving, NewWorker, Phase, Renewed};
 pub use operate::{Cancelled, Redrive, Redriven, Reschedule};
 pub use rollout::{BuildRecord, Strand, Waiting, fingerprint};
-pub use run::{Author, CheckpointSave, Claim, Claimed, Enqueued, Head, Row, Settled, Standing};
+pub use run::{
+    Author, CheckpointSave, Claim, Claimed, Enqueued, Head, Row, Saved, Settled, Standing,
+};
 pub use schedule::{
     Advanced, Declaration, Declared, MAX_TICKS, ScheduleRecord, ScheduleView, Schedules, Step, Tick,
 };
@@ -134,7 +136,11 @@ pub trait Store: Schedules + 'static {
     /// Saves checkpoints, each where its fence holds. A checkpoint that moved, in its text or its
     /// versions, gets the next number and resets the interruptions and crashes, and the failures
     /// unless it says otherwise; one that did not move changes nothing.
-    async fn checkpoint(&self, saves: &[CheckpointSave]) -> Result<Vec<Standing>>;
+    ///
+    /// Each element stands alone and has an answer of its own: a row that someone holds keeps none of
+    /// the others from being saved. So the call may be partial, and an error that comes behind a save
+    /// is ambiguous; to save the same again is safe, since it does not move.
+    async fn checkpoint(&self, saves: &[CheckpointSave]) -> Result<Vec<Saved>>;
 
     /// Writes how far runs have come, for people, each where its fence holds; nothing else of the row
     /// changes. Answers which were written.
@@ -167,8 +173,10 @@ pub trait Store: Schedules + 'static {
     async fn recall(&self, routes: &[Route], limit: u32) -> Result<u32>;
 
     /// Ends waiting jobs that no live worker can read as dead, with the class [`STRANDED`] and an
-    /// event, in order of id; answers how many. Scheduled jobs that no build has given back are not
-    /// due yet and are left alone.
+    /// event; answers how many. Scheduled jobs that no build has given back are not due yet and are
+    /// left alone.
+    ///
+    /// The cost grows with the waiting jobs of these routes, not with what else there is.
     async fn strand(&self, strand: &Strand<'_>) -> Result<u32>;
 
     /// Notes what a build says about itself, and that it was seen now; a build may say several
@@ -285,6 +293,10 @@ pub trait Inspect: Send + Sync {
     /// The scheduled and ready jobs by queue, kind, version and oldest reader, in that order; no
     /// oldest reader comes first.
     async fn waiting(&self) -> Result<Vec<Waiting>>;
+
+    /// How many jobs of each of these routes are due in any queue: ready, or given back unread. Every
+    /// count stops at `most`, so that the cost grows with neither them nor what else there is.
+    async fn count_due(&self, routes: &[Route], most: u32) -> Result<Vec<u64>>;
 
     /// What builds have published, most lately seen first.
     async fn builds(&self) -> Result<Vec<BuildRecord>>;

@@ -1,4 +1,5 @@
-//! What a build says about itself: the kinds that it reads, handles, produces and has retired.
+//! What a build says about itself: the kinds that it reads, handles, produces and has retired, and
+//! what it enqueues by the clock.
 //!
 //! Every worker publishes it with its lease, and a program that only enqueues when it is opened with
 //! [`JobsBuilder::produces`](crate::JobsBuilder::produces). Two of them side by side tell what a
@@ -9,7 +10,8 @@ mod finding;
 
 use jobs_core::store::WorkerRecord;
 use jobs_core::{
-    Job, Line, Reader, Route, RouteVerdict, Stamp, Verdict, Version, Versioned, judge,
+    Job, Line, NewJob, Reader, Route, RouteVerdict, Schedule, Stamp, Verdict, Version, Versioned,
+    judge,
 };
 use serde::{Deserialize, Serialize};
 
@@ -30,6 +32,9 @@ pub struct Manifest {
     /// The kinds that it has retired.
     #[serde(default)]
     pub retired: Vec<String>,
+    /// What it enqueues by the clock, in order of name.
+    #[serde(default)]
+    pub schedules: Vec<ScheduledKind>,
 }
 
 /// A kind that a build handles, and so may enqueue as well.
@@ -76,6 +81,19 @@ pub struct ProducedKind {
     pub fingerprint: String,
 }
 
+/// A kind that is enqueued by the clock.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ScheduledKind {
+    /// The schedule's name.
+    pub name: String,
+    /// When it ticks, as it is declared.
+    #[serde(default)]
+    pub when: String,
+    /// What each tick enqueues.
+    #[serde(flatten)]
+    pub enqueues: ProducedKind,
+}
+
 impl Manifest {
     /// What a registry says.
     pub fn of<S>(handlers: &Handlers<S>) -> Self {
@@ -83,7 +101,10 @@ impl Manifest {
         handles.sort_by(|a, b| a.newest.kind.cmp(&b.newest.kind));
         let mut retired: Vec<_> = handlers.retired().map(str::to_owned).collect();
         retired.sort_unstable();
-        Self { handles, produces: handlers.produced().to_vec(), retired }
+        let schedules = handlers.schedules().iter().filter_map(ScheduledKind::of);
+        let mut schedules: Vec<_> = schedules.collect();
+        schedules.sort_by(|a, b| a.name.cmp(&b.name));
+        Self { handles, produces: handlers.produced().to_vec(), retired, schedules }
     }
 
     /// Reads a manifest that was published or printed.
@@ -149,7 +170,9 @@ impl Manifest {
     /// All that it may enqueue, and whether it handles that too.
     fn enqueues(&self) -> impl Iterator<Item = (&ProducedKind, bool)> {
         let handled = self.handles.iter().map(|kind| (&kind.newest, true));
-        handled.chain(self.produces.iter().map(|kind| (kind, false)))
+        let scheduled = self.schedules.iter().map(|schedule| &schedule.enqueues);
+        let foreign = scheduled.filter(|kind| self.handled(&kind.kind).is_none());
+        handled.chain(self.produces.iter().chain(foreign).map(|kind| (kind, false)))
     }
 }
 
@@ -160,7 +183,37 @@ impl HandledKind {
     }
 }
 
+impl ScheduledKind {
+    /// What a schedule says; nothing of one whose job can't be stored, which no registry takes.
+    fn of(schedule: &Schedule) -> Option<Self> {
+        let job = schedule.job().ok()?;
+        let (name, when) = (schedule.name().to_owned(), schedule.when().to_owned());
+        Some(Self { name, when, enqueues: ProducedKind::of_job(job) })
+    }
+
+    /// What a schedule that is in a store says.
+    ///
+    /// # Errors
+    /// What is wrong with its text.
+    #[cfg(feature = "cli")]
+    pub(crate) fn read(name: &jobs_core::ScheduleName, text: &str) -> Result<Self, String> {
+        let (when, job) = crate::schedule::read(text)?;
+        Ok(Self { name: name.to_string(), when, enqueues: ProducedKind::of_job(&job) })
+    }
+}
+
 impl ProducedKind {
+    /// What enqueues such a job; its shape is unknown.
+    fn of_job(job: &NewJob) -> Self {
+        Self {
+            kind: job.kind.to_string(),
+            version: job.version.to_string(),
+            readable_by: job.min_reader.to_string(),
+            queue: job.queue.to_string(),
+            fingerprint: String::new(),
+        }
+    }
+
     /// What a build enqueues of a job.
     pub(crate) fn of<J: Job>() -> Self {
         let (version, reader) = (J::VERSION, J::MIN_READER);

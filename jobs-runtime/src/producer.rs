@@ -9,6 +9,8 @@ use jobs_core::{NewJob, Stamp};
 use crate::client::Jobs;
 use crate::error::{Error, ErrorKind};
 use crate::log;
+#[cfg(feature = "cli")]
+use crate::manifest::ScheduledKind;
 use crate::manifest::{Manifest, ProducedKind, live};
 
 /// What becomes of a job that no live worker reads.
@@ -46,6 +48,23 @@ struct Memory {
     published_at: Option<Duration>,
     /// Whether a live worker reads a kind and version, and when that was asked.
     read: HashMap<(String, Stamp), (bool, Duration)>,
+}
+
+impl Jobs {
+    /// What the schedules enqueue that people have declared in the store. One that this build can't read
+    /// is left out: it does not tick here either.
+    ///
+    /// # Errors
+    /// A [`Store`](ErrorKind::Store) error.
+    #[cfg(feature = "cli")]
+    pub(crate) async fn schedules_of_people(&self) -> Result<Manifest, Error> {
+        let view = self.store().schedules().await?;
+        let of_people = view.schedules.iter().filter_map(|record| {
+            let declared = record.declared.iter().find(|declared| declared.by.is_none())?;
+            ScheduledKind::read(&record.name, &declared.text).ok()
+        });
+        Ok(Manifest { schedules: of_people.collect(), ..Manifest::default() })
+    }
 }
 
 impl Producer {

@@ -11,6 +11,8 @@ mod timetable;
 
 pub(crate) use self::decide::{Decision, decide};
 pub use self::operate::{DeclaredBy, SchedulePause, ScheduleStatus, ScheduledJob};
+#[cfg(feature = "cli")]
+pub(crate) use self::spec::read;
 pub(crate) use self::spec::{Pause, Spec, declaration};
 use self::timetable::Timetable;
 

@@ -3,15 +3,16 @@
 //! 1. What is measured for every run has its handle made once, when the worker is wired: a measurement
 //!    is then an atomic addition, and nothing at all where no recorder was installed before that.
 //! 2. Labels come from small sets: kinds of this build, outcomes, reasons. Nothing that a row holds
-//!    ever becomes a label.
+//!    becomes a label, but for the kinds and versions that no live worker reads: the first hundred of
+//!    them that a process sees, since their names are the news.
 //!
-//! Deliberately absent: labels of errors, versions or builds, whose number has no bound.
+//! Deliberately absent: labels of errors or builds, whose number has no bound.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use jobs_core::store::Drained;
-use jobs_core::{Ending, Refusal, State};
+use jobs_core::{Ending, Refusal, Route, State};
 use metrics::{Counter, Gauge, Histogram, counter, gauge, histogram};
 
 use crate::registry::Handlers;
@@ -39,6 +40,7 @@ pub(crate) struct Meters {
     outcomes: HashMap<&'static str, Counter>,
     dead: Counter,
     lost: Counter,
+    not_progressing: Counter,
     claim_batch: Histogram,
     settle_batch: Histogram,
     lease_margin: Histogram,
@@ -72,7 +74,7 @@ impl DrainMeters {
 
 /// The meters of one kind.
 #[derive(Debug)]
-struct KindMeters {
+pub(crate) struct KindMeters {
     claims: Counter,
     tolerated: Counter,
     wait: Histogram,
@@ -89,6 +91,16 @@ impl KindMeters {
             run: histogram!("jobs_run_seconds", "kind" => kind),
         }
     }
+
+    /// A run starts, so long after its job fell due.
+    pub(crate) fn started(&self, waited: Duration) {
+        self.wait.record(waited);
+    }
+
+    /// A run has ended, so long after it started.
+    pub(crate) fn ended(&self, took: Duration) {
+        self.run.record(took);
+    }
 }
 
 impl Meters {
@@ -101,6 +113,7 @@ impl Meters {
             outcomes: OUTCOMES.into_iter().map(outcome).collect(),
             dead: counter!("jobs_dead_total"),
             lost: counter!("jobs_settlements_lost_total"),
+            not_progressing: counter!("jobs_not_progressing_total"),
             claim_batch: histogram!("jobs_claim_batch_size"),
             settle_batch: histogram!("jobs_settle_batch_size"),
             lease_margin: histogram!("jobs_lease_margin_seconds"),
@@ -110,29 +123,23 @@ impl Meters {
         }
     }
 
-    fn kind(&self, kind: &str) -> &KindMeters {
+    /// The meters of the runs of a kind.
+    pub(crate) fn of_kind(&self, kind: &str) -> &KindMeters {
         self.kinds.get(kind).unwrap_or(&self.others)
     }
 
     /// A claim was answered with jobs of these kinds.
-    pub(crate) fn claimed<'a>(&self, kinds: impl ExactSizeIterator<Item = &'a str>) {
+    pub(crate) fn claimed(&self, kinds: &[&str]) {
         self.claim_batch.record(number(kinds.len()));
-        kinds.for_each(|kind| self.kind(kind).claims.increment(1));
-    }
-
-    /// A run starts, so long after its job fell due.
-    pub(crate) fn started(&self, kind: &str, waited: Duration) {
-        self.kind(kind).wait.record(waited);
-    }
-
-    /// A run has ended, so long after it started.
-    pub(crate) fn ended(&self, kind: &str, took: Duration) {
-        self.kind(kind).run.record(took);
+        for alike in kinds.chunk_by(|a, b| a == b) {
+            let count = u64::try_from(alike.len()).unwrap_or(u64::MAX);
+            self.of_kind(alike[0]).claims.increment(count);
+        }
     }
 
     /// A run reads what a newer build wrote, which vouched for this one's version.
     pub(crate) fn tolerated(&self, kind: &str) {
-        self.kind(kind).tolerated.increment(1);
+        self.of_kind(kind).tolerated.increment(1);
     }
 
     /// What a newer build vouched for is not readable here after all.
@@ -180,6 +187,11 @@ impl Meters {
         self.lost.increment(1);
     }
 
+    /// A job was interrupted again and again without getting on.
+    pub(crate) fn not_progressing(&self) {
+        self.not_progressing.increment(1);
+    }
+
     /// So much was done since the request to stop, of which `told` was measured before. While the drain
     /// goes on, so that who asks in the middle of it sees how far it is.
     pub(crate) fn draining(&self, now: Drained, told: &mut Drained) {
@@ -199,6 +211,58 @@ impl Meters {
     /// A renewal was accepted with so much of the lease left.
     pub(crate) fn renewed(&self, left: Duration) {
         self.lease_margin.record(left);
+    }
+}
+
+/// What a worker tells of jobs that no live worker reads, by kind and oldest reader.
+#[derive(Debug, Default)]
+pub(crate) struct StrandedMeters {
+    labelled: BTreeMap<(String, String), StrandedGauges>,
+}
+
+#[derive(Debug)]
+struct StrandedGauges {
+    jobs: Gauge,
+    seen_for: Gauge,
+}
+
+/// How many kinds and versions get labels of their own; all others share one.
+const LABELLED: usize = 100;
+
+impl StrandedMeters {
+    /// Sets what is stranded now: how many jobs of a route, and for how long that was seen. What was
+    /// and is not any more becomes zero.
+    pub(crate) fn measured<'a>(
+        &mut self,
+        stranded: impl Iterator<Item = (&'a Route, u64, Duration)>,
+    ) {
+        let mut now: BTreeMap<(String, String), (u64, Duration)> = BTreeMap::new();
+        for (route, jobs, seen_for) in stranded {
+            let Some((kind, reader)) = route.parts() else { continue };
+            let mut labels = (kind.to_owned(), reader.to_string());
+            if !self.labelled.contains_key(&labels) && self.labelled.len() >= LABELLED {
+                labels = ("other".to_owned(), String::new());
+            }
+            self.labelled.entry(labels.clone()).or_insert_with_key(StrandedGauges::of);
+            let sum = now.entry(labels).or_default();
+            *sum = (sum.0.saturating_add(jobs), sum.1.max(seen_for));
+        }
+        for (labels, gauges) in &self.labelled {
+            let (jobs, seen_for) = now.get(labels).copied().unwrap_or_default();
+            gauges.jobs.set(f64::from(u32::try_from(jobs).unwrap_or(u32::MAX)));
+            gauges.seen_for.set(seen_for);
+        }
+    }
+}
+
+impl StrandedGauges {
+    fn of((kind, version): &(String, String)) -> Self {
+        let (kind, version) = (kind.clone(), version.clone());
+        let labels = [("kind", kind), ("version", version)];
+        Self {
+            jobs: gauge!("jobs_stranded", &labels),
+            seen_for: gauge!("jobs_stranded_seconds", &labels),
+        }
     }
 }
 

@@ -7,12 +7,13 @@ use std::time::Duration;
 
 use jobs_core::store::conformance::{MemorySubject, model};
 use jobs_core::store::{
-    Author, Claim, Claimed, Enqueued, Head, Inspect, Leaving, NewWorker, Settled, Store, Sweep,
+    Author, CheckpointSave, Claim, Claimed, Enqueued, Head, Inspect, Leaving, NewWorker, Saved,
+    Settled, Standing, Store, Sweep,
 };
 use jobs_core::{
-    Budget, BuildId, Due, Ending, Kind, Ladder, Lease, MinReader, NewJob, Notes, OnConflict,
-    Priority, QueueName, Run, State, StoreErrorKind, UniqueKey, UniqueWhile, Version, WorkerName,
-    transition,
+    Budget, BuildId, ClaimedJob, Due, Ending, Fence, Kind, Ladder, Lease, MinReader, NewJob, Notes,
+    OnConflict, Priority, QueueName, Run, State, StoreErrorKind, UniqueKey, UniqueWhile, Version,
+    WorkerName, transition,
 };
 use jobs_runtime::store::postgres::{PostgresOptions, PostgresStore};
 use sqlx::postgres::PgPoolOptions;
@@ -74,6 +75,23 @@ async fn drain(store: &PostgresStore) -> usize {
         assert!(settled.iter().all(|it| *it == Settled::Applied(State::Succeeded)), "{settled:?}");
         done += jobs.len();
     }
+}
+
+/// What a new worker claims of the default queue.
+async fn claimed(store: &PostgresStore, limit: u32) -> Vec<ClaimedJob> {
+    let worker = store.register(&worker()).await.unwrap();
+    let routes = store.routes(&[QueueName::default()]).await.unwrap();
+    let head = |(queue, route)| Head { queue, route, after: None, limit };
+    let heads: Vec<Head> = routes.into_iter().map(head).collect();
+    match store.claim(Claim { worker, heads: &heads, limit }).await.unwrap() {
+        Claimed::Jobs(jobs) => jobs,
+        Claimed::WorkerEnded => panic!("the worker is open"),
+    }
+}
+
+fn save(fence: Fence, text: &str) -> CheckpointSave {
+    let (version, min_reader) = (Version::new(1, 0, 0), MinReader { major: 1, minor: 0 });
+    CheckpointSave { fence, version, min_reader, text: text.to_owned(), keeps_failures: false }
 }
 
 #[test]
@@ -269,17 +287,50 @@ fn a_row_locked_by_an_application_is_stepped_over() {
         let lock =
             format!("SELECT FROM {}.job ORDER BY id LIMIT 1 FOR UPDATE", quoted(&subject.schema));
         tx.execute(sqlx::raw_sql(AssertSqlSafe(lock.as_str()))).await.unwrap();
-        let worker = subject.store.register(&worker()).await.unwrap();
-        let routes = subject.store.routes(&[QueueName::default()]).await.unwrap();
-        let head = |(queue, route)| Head { queue, route, after: None, limit: 2 };
-        let heads: Vec<Head> = routes.into_iter().map(head).collect();
-        let Claimed::Jobs(jobs) =
-            subject.store.claim(Claim { worker, heads: &heads, limit: 2 }).await.unwrap()
-        else {
-            panic!("the worker is open")
-        };
+        let jobs = claimed(&subject.store, 2).await;
         assert_eq!(jobs.iter().map(|job| job.fence.job.0).collect::<Vec<_>>(), [2, 3]);
         tx.rollback().await.unwrap();
+    });
+}
+
+#[test]
+fn a_checkpoint_of_a_row_that_stays_locked_is_told_apart_from_those_beside_it() {
+    with_schema(async |schema| {
+        let options = PostgresOptions::default().schema(&schema);
+        let options = options.patience(Duration::from_millis(50));
+        let subject = TestStore::open_with(options, &schema).await;
+        subject.store.enqueue(&[job(), job(), job()]).await.unwrap();
+        let runs = claimed(&subject.store, 3).await;
+        let mut tx = subject.outside.begin().await.unwrap();
+        let held = runs[1].fence.job.0;
+        let lock =
+            format!("SELECT FROM {}.job WHERE id = {held} FOR UPDATE", quoted(&subject.schema));
+        tx.execute(sqlx::raw_sql(AssertSqlSafe(lock.as_str()))).await.unwrap();
+        let saves: Vec<_> = runs.iter().map(|run| save(run.fence, "[1]")).collect();
+        let answers = subject.store.checkpoint(&saves).await.unwrap();
+        let is_saved = Saved::Answered(Standing::Held);
+        assert_eq!(answers, [is_saved, Saved::Locked, is_saved]);
+        assert_eq!(subject.store.checkpoint(&saves[1..2]).await.unwrap(), [Saved::Locked]);
+        let stored = "SELECT count(*) FROM {schema}.checkpoint";
+        assert_eq!(subject.number(stored).await, 2);
+        tx.rollback().await.unwrap();
+        assert_eq!(subject.store.checkpoint(&saves).await.unwrap(), [is_saved; 3]);
+        assert_eq!(subject.number(stored).await, 3);
+    });
+}
+
+#[test]
+fn an_error_behind_a_saved_checkpoint_does_not_say_that_nothing_was_done() {
+    with_store(async |subject| {
+        subject.store.enqueue(&[job()]).await.unwrap();
+        let run = &claimed(&subject.store, 1).await[0];
+        let refused = save(run.fence, "[\0]");
+        let error = subject.store.checkpoint(std::slice::from_ref(&refused)).await.unwrap_err();
+        assert_eq!((error.kind(), error.is_ambiguous()), (StoreErrorKind::Invalid, false));
+        let both = [save(run.fence, "[1]"), refused];
+        let error = subject.store.checkpoint(&both).await.unwrap_err();
+        assert!(error.is_ambiguous(), "{error}");
+        assert_eq!(subject.number("SELECT number FROM {schema}.checkpoint").await, 1);
     });
 }
 
@@ -295,8 +346,8 @@ fn a_run_whose_row_is_held_while_its_worker_closes_is_given_up() {
         let routes = store.routes(&[QueueName::default()]).await.unwrap();
         let head = |(queue, route)| Head { queue, route, after: None, limit: 2 };
         let heads: Vec<Head> = routes.into_iter().map(head).collect();
-        let claimed = store.claim(Claim { worker, heads: &heads, limit: 2 }).await.unwrap();
-        let Claimed::Jobs(jobs) = claimed else { panic!("the worker is open") };
+        let taken = store.claim(Claim { worker, heads: &heads, limit: 2 }).await.unwrap();
+        let Claimed::Jobs(jobs) = taken else { panic!("the worker is open") };
         let mut tx = store.begin().await.unwrap();
         let held = jobs.iter().find(|job| job.fence.job == ids[0]).unwrap().fence;
         store.done_in(&mut tx, held, &Notes::default()).await.unwrap();

@@ -38,7 +38,7 @@ fn every_statement_has_its_columns_and_its_plan() {
             if *when == "kept" {
                 assert_eq!(*plan, before.plan, "{name} is planned by what the tables held");
             }
-            assert!(*name == "strand" || !plan.contains("Seq Scan on job"), "{name}:\n{plan}");
+            assert!(!plan.contains("Seq Scan on job"), "{name}:\n{plan}");
             assert!(!walks_all_jobs(plan), "{name} walks all jobs:\n{plan}");
             writeln!(text, "== {name}, {when}\n{plan}").unwrap();
         }
@@ -93,6 +93,46 @@ fn a_claim_visits_what_it_takes_and_no_other_rows() {
     });
 }
 
+/// What is stranded may be little beside much: finished jobs, and waiting ones that somebody reads.
+#[test]
+fn jobs_that_nobody_reads_are_found_without_a_look_at_any_other() {
+    with_store(async |subject| {
+        fill(&subject).await;
+        let others = if std::env::var_os("JOBS_TEST_SIZE").is_some() { 1_000_000 } else { 30_000 };
+        subject
+            .sql(&format!(
+                "INSERT INTO {{schema}}.job (kind, version, payload, state, finished_at_us) \
+                 SELECT 'kind' || n % 20, '1.0.0', '{{}}', \
+                 CASE WHEN n % 2 = 0 THEN 'ready' ELSE 'succeeded' END, \
+                 CASE WHEN n % 2 = 1 THEN 1800000000000000 + n END \
+                 FROM generate_series(1, {others}) AS n"
+            ))
+            .await;
+        let stranded = "INSERT INTO {schema}.job (kind, version, payload, queue, state, refused_reason) \
+                        SELECT 'later', '2.0.0', '{}', 'queue ' || n % 3, \
+                        CASE WHEN n % 2 = 0 THEN 'ready' ELSE 'scheduled' END, 'newer' \
+                        FROM generate_series(1, 100) AS n";
+        subject.sql(stranded).await;
+        analyze(&subject).await;
+        let texts = subject.store.statement_texts();
+        let text = |wanted| texts.iter().find(|(name, ..)| *name == wanted).unwrap().2.clone();
+        let mut connection = connect().await;
+        connection.execute(SETTINGS).await.unwrap();
+        let strand = sqlx::query(AssertSqlSafe(text("strand")))
+            .bind(vec!["later@2.0"])
+            .bind(0_i64)
+            .bind(1_000_i64)
+            .bind("stranded")
+            .bind("nobody read it");
+        let visited = visited_by(&mut connection, &subject, strand, 100, "").await;
+        assert!(visited <= 300, "ending 100 stranded jobs visited {visited} rows");
+        let count = sqlx::query(AssertSqlSafe(text("count_due")));
+        let count = count.bind(vec!["later@2.0", "later@3.0"]).bind(1_000_i64);
+        let visited = visited_by(&mut connection, &subject, count, 2, "").await;
+        assert!(visited <= 300, "counting 100 stranded jobs visited {visited} rows");
+    });
+}
+
 /// What a filter binds to the statement that lists the newest jobs.
 #[derive(Clone, Copy, Default)]
 struct Wanted {
@@ -135,7 +175,8 @@ fn a_list_of_a_rare_match_visits_what_it_finds() {
         for (what, wanted, found) in cases {
             let list = list(AssertSqlSafe(text.clone()), wanted);
             let visited = visited_by(&mut connection, &subject, list, found, LOOK).await;
-            assert!(visited <= 20, "{what}: {visited} rows visited for {found}");
+            // Of 20,000. The planner looks at a few rows too, at the ends of its histograms.
+            assert!(visited <= 100, "{what}: {visited} rows visited for {found}");
         }
     });
 }

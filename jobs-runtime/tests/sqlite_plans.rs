@@ -41,8 +41,7 @@ fn no_plan_of_a_worker_walks_the_whole_table() {
         let scene = Scene::fresh().await;
         let mut shell = scene.shell().await;
         // These answer a person about everything there is.
-        // And one is asked seldom, by workers that have a deadline for stranded jobs.
-        let people = ["counts", "waiting", "stranded"];
+        let people = ["counts", "waiting"];
         for (name, text) in STATEMENTS.iter().filter(|(name, _)| !people.contains(name)) {
             let explain = AssertSqlSafe(format!("EXPLAIN QUERY PLAN {text}"));
             for step in sqlx::query(explain).fetch_all(&mut shell).await.expect(name) {

@@ -7,57 +7,113 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jobs_runtime::prelude::*;
-use jobs_runtime::{Random, SeededRandom, SystemClock};
+use jobs_runtime::{DrainReport, Lease, ManualClock, Random, SeededRandom, SystemClock, Timestamp};
 use serde::{Deserialize, Serialize};
-use statements_store::{Calls, Counted};
+use statements_store::{Calls, Counted, Counter};
 use tokio::sync::oneshot;
 
 #[derive(Debug, Clone, Serialize, Deserialize, Job)]
 #[job(kind = "test.nothing", version = "1.0.0")]
 struct Nothing {}
 
+/// Of the next build.
+#[derive(Debug, Clone, Serialize, Deserialize, Job)]
+#[job(kind = "test.nothing", version = "2.0.0")]
+struct NextNothing {}
+
+/// Of a kind that only the next build has.
+#[derive(Debug, Clone, Serialize, Deserialize, Job)]
+#[job(kind = "test.later", version = "1.0.0")]
+struct Later {}
+
 async fn nothing(_: Nothing, _: JobContext<()>) -> Result<(), JobError> {
     Ok(())
 }
 
-/// Works for a span of tokio's paused clock; answers how often what was called meanwhile.
-async fn calls(waiting: usize, concurrency: usize, span: Duration) -> Calls {
-    let store = Counted::new(Arc::new(SystemClock), SeededRandom::new(7).draw());
-    let calls = store.calls();
-    let jobs = Jobs::builder().over(store).expect("the label is fine");
-    jobs.enqueue_all(vec![Nothing {}; waiting]).await.expect("the jobs are stored");
+/// How far the clock moves on at a time.
+const STEP: Duration = Duration::from_millis(50);
+
+/// A client on a fresh memory store, the clock of both, and what will be called.
+struct Stage {
+    jobs: Jobs,
+    clock: Arc<ManualClock>,
+    counter: Counter,
+}
+
+fn stage() -> Stage {
+    let clock = Arc::new(ManualClock::new(Timestamp::from_micros(1_800_000_000_000_000)));
+    let store = Counted::new(clock.clone(), SeededRandom::new(7).draw());
+    let counter = store.calls();
+    let random = Arc::new(SeededRandom::new(8));
+    let jobs = Jobs::builder().clock(clock.clone()).random(random).over(store);
+    Stage { jobs: jobs.expect("the label is fine"), clock, counter }
+}
+
+/// Works for a span of virtual time; answers how often what was called meanwhile, and what the worker
+/// says at its end.
+async fn work(stage: &Stage, concurrency: usize, span: Duration) -> (Calls, DrainReport) {
     let handlers = Registry::new().handle(nothing).build().expect("one handler");
     let (stop, stopped) = oneshot::channel::<()>();
-    let worker = Worker::new(&jobs, handlers, ()).concurrency(concurrency);
+    // The heartbeat's thread lives in real time: this lease outlives the span.
+    let worker = Worker::new(&stage.jobs, handlers, ()).concurrency(concurrency);
+    let worker = worker.lease(Lease::LONGEST);
     let working = worker.run_until(async {
         drop(stopped.await);
     });
     let stopping = async {
-        tokio::time::sleep(span).await;
-        let calls = calls.take();
+        for _ in 0..span.as_millis() / STEP.as_millis() {
+            tokio::time::sleep(STEP).await;
+            stage.clock.advance(STEP);
+        }
+        let calls = stage.counter.take();
         drop(stop);
         calls
     };
     let (report, calls) = tokio::join!(working, stopping);
-    assert_eq!(report.expect("the worker runs").settled, waiting as u64);
-    calls
+    (calls, report.expect("the worker runs"))
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_idle_worker_asks_less_than_twice_a_second() {
     let seconds = 600;
-    let calls = calls(0, 10, Duration::from_secs(seconds)).await;
-    // The heartbeat's thread has a clock of its own: a renewal and an audit every ten seconds, and a
-    // sweep of an SQL store is up to three statements.
-    let heartbeats = 2 * seconds / 10;
-    let sweeps = 2 * calls.of("sweep");
-    let all = calls.all() + heartbeats + sweeps;
+    let (calls, _) = work(&stage(), 10, Duration::from_secs(seconds)).await;
+    // With the usual lease, every ten seconds a renewal and an audit, and a sweep, which is up to three
+    // statements of an SQL store.
+    let of_the_lease = 5 * seconds / 10;
+    let all = calls.all() - calls.of("sweep") + of_the_lease;
     assert!(all < 2 * seconds, "{all} statements in {seconds} s: {calls:?}");
+}
+
+/// What a rollout costs old workers, however many jobs wait that they can't read.
+#[tokio::test(start_paused = true)]
+async fn foreign_jobs_cost_one_probe_a_route_and_cool_down() {
+    let (seconds, span) = (600, Duration::from_mins(10));
+    let (empty, _) = work(&stage(), 10, span).await;
+    let beside = stage();
+    // The reference store walks all it has for each call: a hundred thousand in the full size.
+    let foreign = if std::env::var_os("JOBS_TEST_SIZE").is_some() { 50_000 } else { 500 };
+    beside.jobs.enqueue_all(vec![NextNothing {}; foreign]).await.expect("the jobs are stored");
+    beside.jobs.enqueue_all(vec![Later {}; foreign]).await.expect("the jobs are stored");
+    beside.counter.take();
+    let (calls, report) = work(&beside, 10, span).await;
+    println!("{empty:?} in an empty queue\n{calls:?} beside foreign jobs, {report:?}");
+    // A cool-down is ten seconds, give or take a tenth; a probe is given back.
+    let probes = 2 * (seconds / 9 + 1);
+    assert_eq!(report.settled, 0);
+    assert!((probes / 2..=probes).contains(&report.released), "{report:?}");
+    assert!(calls.of("claim") <= probes && calls.of("settle") <= probes, "{calls:?}");
+    // Around a probe the routes are listed again, and its job is promoted when its delay is over. Once a
+    // minute the worker asks who else might read it, and how many there are.
+    let looks = 2 * (seconds / 54 + 1);
+    assert!(calls.all() <= empty.all() + 10 * probes + looks, "{calls:?}, {empty:?} without them");
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_ends_together_is_claimed_and_settled_by_one_call_each() {
-    let calls = calls(1_000, 100, Duration::from_secs(1)).await;
+    let store = stage();
+    store.jobs.enqueue_all(vec![Nothing {}; 1_000]).await.expect("the jobs are stored");
+    let (calls, report) = work(&store, 100, Duration::from_secs(1)).await;
+    assert_eq!(report.settled, 1_000);
     assert!(calls.of("claim") <= 10 + 3, "{calls:?}");
     assert!(calls.of("settle") <= 10 + 3, "{calls:?}");
     assert!(calls.of("routes") <= 3, "{calls:?}");

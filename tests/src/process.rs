@@ -187,6 +187,17 @@ impl Process {
         self.child.try_wait().expect("it can be asked").is_none()
     }
 
+    /// How many bytes it has read so far, from wherever.
+    ///
+    /// # Panics
+    /// When it is gone.
+    pub fn bytes_read(&self) -> u64 {
+        let io = std::fs::read_to_string(format!("/proc/{}/io", self.child.id()));
+        let io = io.expect("the process is there");
+        let read = io.lines().find_map(|line| line.strip_prefix("rchar: "));
+        read.expect("it is told").parse().expect("a number")
+    }
+
     /// Where it logs.
     pub fn log_file(&self) -> PathBuf {
         self.log.clone()

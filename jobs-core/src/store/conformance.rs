@@ -221,6 +221,7 @@ checks! { $
         a_checkpoint_outlives_crash_close_and_death
         a_stale_checkpoint_does_not_replace_a_newer_one
         two_saves_of_one_run_in_a_call_are_kept_in_order
+        a_row_that_someone_holds_keeps_no_other_checkpoint_back
         a_checkpoint_writes_no_event_and_keeps_the_place;
     notes:
         a_settlement_leaves_its_notes_and_absent_ones_leave_what_was_there
@@ -387,6 +388,7 @@ checks! { $
         jobs_that_nobody_reads_end_once_they_have_waited
         only_what_is_due_is_stranded
         a_strand_keeps_to_its_limit_and_tells_the_author
+        what_is_due_of_a_route_is_counted_up_to_a_limit
         what_a_build_publishes_is_kept_once
         builds_that_were_last_seen_long_ago_are_forgotten;
     history:

@@ -34,8 +34,8 @@ use self::tables::Tables;
 use self::wake::{Bell, Listener};
 use super::{
     Author, CheckpointSave, Claim, Claimed, Duty, Enqueued, Heartbeat, Held, Leaving, NewWorker,
-    Phase, Promoted, Renewed, Result, Retention, Row, Settled, Standing, Store, Strand, Sweep,
-    Swept, Wake,
+    Phase, Promoted, Renewed, Result, Retention, Row, Saved, Settled, Standing, Store, Strand,
+    Sweep, Swept, Wake,
 };
 use crate::clock::{Clock, Timestamp};
 use crate::envelope::NewJob;
@@ -151,10 +151,11 @@ impl Store for MemoryStore {
         Ok(self.waking_if(settle, wakes).await)
     }
 
-    async fn checkpoint(&self, saves: &[CheckpointSave]) -> Result<Vec<Standing>> {
+    async fn checkpoint(&self, saves: &[CheckpointSave]) -> Result<Vec<Saved>> {
         let save =
-            |tables: &mut Tables, _| saves.iter().map(|save| tables.checkpoint(save)).collect();
-        Ok(self.call(save).await)
+            |save: &CheckpointSave, tables: &mut Tables| Saved::Answered(tables.checkpoint(save));
+        let all = |tables: &mut Tables, _| saves.iter().map(|one| save(one, tables)).collect();
+        Ok(self.call(all).await)
     }
 
     async fn note_progress(&self, notes: &[ProgressNote]) -> Result<Vec<bool>> {

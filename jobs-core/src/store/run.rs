@@ -104,6 +104,16 @@ pub enum Standing {
     Lost,
 }
 
+/// The answer to a checkpoint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Saved {
+    /// Whether the run may go on; it was written unless the fence was lost.
+    Answered(Standing),
+    /// Another transaction held the job's row for longer than the store waits. Nothing was written;
+    /// save it again later.
+    Locked,
+}
+
 /// What the row says of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Row {

@@ -7,9 +7,9 @@ use async_trait::async_trait;
 use jobs_core::store::conformance::{MemorySubject, RawRow, Subject, Tampering};
 use jobs_core::store::{
     Advanced, Author, CheckpointSave, Claim, Claimed, Declaration, Duty, Enqueued, Heartbeat, Held,
-    Inspect, Leaving, NewWorker, Operate, Phase, Promoted, Renewed, Retention, Row, ScheduleView,
-    Schedules, Settled, Standing, Step, Store, Strand, Sweep, Swept, Tick, Transaction,
-    Transactions, Wake,
+    Inspect, Leaving, NewWorker, Operate, Phase, Promoted, Renewed, Retention, Row, Saved,
+    ScheduleView, Schedules, Settled, Standing, Step, Store, Strand, Sweep, Swept, Tick,
+    Transaction, Transactions, Wake,
 };
 use jobs_core::{
     BuildId, Fence, JobId, NewJob, Notes, ProgressNote, QueueName, Route, ScheduleName, Settlement,
@@ -188,7 +188,7 @@ impl Store for Faulty {
         Ok(written)
     }
 
-    async fn checkpoint(&self, saves: &[CheckpointSave]) -> Result<Vec<Standing>> {
+    async fn checkpoint(&self, saves: &[CheckpointSave]) -> Result<Vec<Saved>> {
         self.subject.store().checkpoint(saves).await
     }
 

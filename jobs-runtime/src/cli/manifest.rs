@@ -55,8 +55,9 @@ impl Options {
                 let now = jobs.clock().now();
                 let builds = inspect.builds().await?;
                 let seen = builds.iter().filter(|it| it.seen_at.after(PRODUCER_STAYS) >= now);
-                let producers: Vec<Manifest> =
+                let mut producers: Vec<Manifest> =
                     seen.filter_map(|it| Manifest::parse(&it.manifest).ok()).collect();
+                producers.push(jobs.schedules_of_people().await?);
                 let waiting = inspect.waiting().await?;
                 answered(cx, &check(&candidate, &live, &producers, &waiting))
             }

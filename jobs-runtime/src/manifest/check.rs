@@ -6,7 +6,7 @@ use jobs_core::Line;
 use jobs_core::store::Waiting;
 
 use super::finding::{Answer, Code, Finding, Severity};
-use super::{HandledKind, Manifest, ProducedKind, lines};
+use super::{HandledKind, Manifest, ProducedKind, ScheduledKind, lines};
 
 /// What changes from one build to another, with nothing known of stored rows.
 pub fn diff(old: &Manifest, new: &Manifest) -> Answer {
@@ -15,7 +15,8 @@ pub fn diff(old: &Manifest, new: &Manifest) -> Answer {
 }
 
 /// What deploying a candidate does beside live workers, beside the programs that enqueue without
-/// handling, and to the jobs that wait.
+/// handling, and to the jobs that wait. The schedules of a producer are those that people have declared
+/// in the store.
 pub fn check(
     candidate: &Manifest,
     live: &[Manifest],
@@ -52,8 +53,19 @@ impl Comparison<'_> {
             }
         }
         findings.extend(self.left_behind());
-        let produced = self.producers.iter().flat_map(|manifest| &manifest.produces);
-        findings.extend(produced.filter_map(|enqueued| self.still_enqueued(enqueued)));
+        for producer in self.producers {
+            findings.extend(producer.produces.iter().filter_map(|enqueued| {
+                self.still_enqueued(
+                    enqueued,
+                    "another program",
+                    "First deploy that program without it",
+                )
+            }));
+            findings.extend(producer.schedules.iter().filter_map(|it| self.still_ticks(it)));
+        }
+        for old in self.live.iter().flat_map(|manifest| &manifest.schedules) {
+            findings.extend(self.schedule(old));
+        }
         Answer::of(findings)
     }
 
@@ -111,8 +123,8 @@ impl Comparison<'_> {
         Some(finding(Code::KindRemoved, severity, kind, what, instead))
     }
 
-    /// What another program still enqueues and the candidate could not read.
-    fn still_enqueued(&self, enqueued: &ProducedKind) -> Option<Finding> {
+    /// What someone else still enqueues and the candidate could not read.
+    fn still_enqueued(&self, enqueued: &ProducedKind, who: &str, instead: &str) -> Option<Finding> {
         let ProducedKind { kind, version, .. } = enqueued;
         let is_retired = self.candidate.retired.iter().any(|retired| retired == kind);
         if !is_retired && self.candidate.takes(kind, version, enqueued.reader()) {
@@ -125,9 +137,39 @@ impl Comparison<'_> {
         } else {
             Code::KindRemoved
         };
-        let what = format!("another program still enqueues it, as {version}");
-        let instead = "First deploy that program without it";
+        let what = format!("{who} still enqueues it, as {version}");
         Some(finding(code, Severity::Error, kind, what, instead))
+    }
+
+    /// What a schedule still enqueues that a person has declared in the store.
+    fn still_ticks(&self, schedule: &ScheduledKind) -> Option<Finding> {
+        let who = format!("the schedule `{}`, which a person has declared,", schedule.name);
+        let instead = "First take it back, with `Jobs::undeclare`, or declare it anew with what this \
+                       build reads";
+        self.still_enqueued(&schedule.enqueues, &who, instead)
+    }
+
+    /// A schedule of a live build.
+    fn schedule(&self, old: &ScheduledKind) -> Option<Finding> {
+        let ScheduledKind { name, when, .. } = old;
+        let is_it = |it: &&ScheduledKind| it.name == *name;
+        if let Some(new) = self.candidate.schedules.iter().find(is_it) {
+            if new.when == *when {
+                return None;
+            }
+            let what = format!("it ticks at `{}` instead of `{when}`", new.when);
+            let instead = "It does from when the first worker of this build is up, and again as \
+                           before once none is";
+            return Some(finding(Code::ScheduleChanged, Severity::Info, name, what, instead));
+        }
+        // One that a person has declared under the name goes on.
+        if self.producers.iter().flat_map(|it| &it.schedules).any(|it| is_it(&it)) {
+            return None;
+        }
+        let what = format!("it ticks no more once the last worker is gone that declares `{when}`");
+        let instead = "Declare it here too, or in the store, with `Jobs::declare`, if it is still \
+                       wanted";
+        Some(finding(Code::ScheduleDropped, Severity::Warning, name, what, instead))
     }
 
     fn retired(&self, kind: &str) -> Option<Finding> {

@@ -11,7 +11,7 @@ pub struct Finding {
     pub code: Code,
     /// How bad it is.
     pub severity: Severity,
-    /// The kind that it is about.
+    /// The kind that it is about, or the name of the schedule.
     pub kind: String,
     /// What would happen.
     pub what: String,
@@ -48,6 +48,10 @@ pub enum Code {
     PolicyChanged,
     /// The candidate has retired a kind of which jobs wait.
     RetiredWithRows,
+    /// The candidate no longer declares a schedule.
+    ScheduleDropped,
+    /// The candidate declares a schedule with other times.
+    ScheduleChanged,
 }
 
 /// How bad a finding is.
@@ -103,6 +107,8 @@ impl Code {
             Self::QueueChanged => "queue_changed",
             Self::PolicyChanged => "policy_changed",
             Self::RetiredWithRows => "retired_with_rows",
+            Self::ScheduleDropped => "schedule_dropped",
+            Self::ScheduleChanged => "schedule_changed",
         }
     }
 

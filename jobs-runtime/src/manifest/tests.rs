@@ -4,7 +4,7 @@ use jobs_core::Timestamp;
 use jobs_core::store::Waiting;
 
 use super::finding::{Code, Order, Severity};
-use super::{HandledKind, Manifest, ProducedKind, check, diff};
+use super::{HandledKind, Manifest, ProducedKind, ScheduledKind, check, diff};
 
 fn produced(kind: &str, version: &str) -> ProducedKind {
     ProducedKind {
@@ -267,6 +267,66 @@ fn what_another_program_still_enqueues_is_an_error() {
     assert_eq!(told(producer("b", "1.0.0")), [(Code::KindRemoved, Severity::Error)]);
 }
 
+fn schedule(name: &str, when: &str, kind: &str, version: &str) -> ScheduledKind {
+    let (name, when) = (name.to_owned(), when.to_owned());
+    ScheduledKind { name, when, enqueues: produced(kind, version) }
+}
+
+/// A build that handles `a` 1.0 and declares these schedules.
+fn by_the_clock(schedules: &[ScheduledKind]) -> Manifest {
+    let schedules = schedules.to_vec();
+    Manifest { schedules, ..build(&[kind("a", "1.0.0", &["1.0"])]) }
+}
+
+/// Field case B46: what only the old build declares must not stop without a word.
+#[test]
+fn a_schedule_that_stops_or_changes_is_told_by_its_name() {
+    let [nightly, hourly] =
+        ["0 3 * * *", "every 1h"].map(|when| schedule("close", when, "a", "1.0.0"));
+    let other = schedule("report", "every 1h", "a", "1.0.0");
+    let old = by_the_clock(&[nightly.clone(), other.clone()]);
+    assert_eq!(told(&diff(&old, &old)), (vec![], Order::Any));
+    let stops = diff(&old, &by_the_clock(&[]));
+    let dropped = (Code::ScheduleDropped, Severity::Warning);
+    assert_eq!(told(&stops), (vec![dropped; 2], Order::Any));
+    let names: Vec<&str> = stops.findings.iter().map(|it| it.kind.as_str()).collect();
+    assert_eq!(names, ["close", "report"], "{stops}");
+    assert!(stops.findings[0].what.contains("`0 3 * * *`"), "{stops}");
+    let changes = diff(&old, &by_the_clock(&[hourly, other]));
+    assert_eq!(told(&changes), (vec![(Code::ScheduleChanged, Severity::Info)], Order::Any));
+    assert_eq!(changes.findings[0].what, "it ticks at `every 1h` instead of `0 3 * * *`");
+    // What a person has declared under the name goes on.
+    let person = Manifest { schedules: vec![nightly.clone()], ..Manifest::default() };
+    let answer = check(&by_the_clock(&[]), &[by_the_clock(&[nightly])], &[person], &[]);
+    assert_eq!(told(&answer), (vec![], Order::Any));
+}
+
+#[test]
+fn a_schedule_in_the_store_that_enqueues_what_the_candidate_drops_is_an_error() {
+    let person = |kind, version| {
+        let schedules = vec![schedule("by hand", "every 1h", kind, version)];
+        Manifest { schedules, ..Manifest::default() }
+    };
+    let new = build(&[kind("a", "1.1.0", &["1.1"])]);
+    let answer = |producer| check(&new, &[], &[producer], &[]);
+    assert_eq!(answer(person("a", "1.0.0")).findings, []);
+    let newer = answer(person("a", "2.0.0"));
+    assert_eq!(told(&newer).0, [(Code::VersionRegressed, Severity::Error)]);
+    let gone = answer(person("b", "1.0.0"));
+    assert_eq!(told(&gone).0, [(Code::KindRemoved, Severity::Error)]);
+    let what = "the schedule `by hand`, which a person has declared, still enqueues it, as 1.0.0";
+    assert_eq!(gone.findings[0].what, what);
+}
+
+/// The clock enqueues too.
+#[test]
+fn a_schedule_of_a_kind_that_no_worker_handles_is_an_error() {
+    let old = by_the_clock(&[]);
+    let new = by_the_clock(&[schedule("later", "every 1h", "b", "1.0.0")]);
+    let wanted = vec![(Code::KindAddedAndProduced, Severity::Error)];
+    assert_eq!(told(&diff(&old, &new)), (wanted, Order::WorkersFirst));
+}
+
 #[test]
 fn jobs_that_nobody_knows_are_told() {
     let answer = check(&build(&[]), &[], &[], &[waiting("lost", "1.0.0", 4)]);
@@ -291,6 +351,7 @@ fn a_manifest_survives_its_json_and_newer_fields() {
     let manifest = Manifest {
         produces: vec![produced("b", "1.0.0")],
         retired: vec!["c".to_owned()],
+        schedules: vec![schedule("d", "every 1h", "a", "1.2.0")],
         ..build(&[kind("a", "1.2.0", &["1.2"])])
     };
     assert_eq!(Manifest::parse(&manifest.to_json()).unwrap(), manifest);

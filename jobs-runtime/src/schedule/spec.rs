@@ -104,6 +104,17 @@ pub(crate) fn declaration(schedule: &Schedule, build: &BuildId) -> Result<Declar
     Ok(Declaration { name, text })
 }
 
+/// When a declared schedule ticks, and the job of a tick.
+///
+/// # Errors
+/// What is wrong with its text.
+#[cfg(feature = "cli")]
+pub(crate) fn read(text: &str) -> Result<(String, NewJob), String> {
+    let (spec, _) = Spec::read(text)?;
+    let job = spec.job_at(Timestamp::from_micros(0), "")?;
+    Ok((spec.when, job))
+}
+
 impl Pause {
     /// Reads the declaration of a pause; `None` for every other text.
     pub(crate) fn read(text: &str) -> Option<Self> {

@@ -1,7 +1,8 @@
-//! Jobs that no live worker can read: told once a minute, and ended where a deadline says so.
+//! Jobs that no live worker can read: measured and told once a minute, and ended where a deadline says
+//! so.
 //!
-//! It looks at routes, never at rows: what is stranded may be a million jobs. Only the deadline, which
-//! is opt-in, walks them.
+//! It looks at routes, and counts rows of the stranded ones alone, up to a limit: what is stranded may
+//! be a million jobs. Only the deadline, which is opt-in, walks them.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,6 +14,7 @@ use jobs_core::{Route, RouteVerdict, StoreError, jittered};
 use super::shared::{Shared, pause};
 use crate::log;
 use crate::manifest::{Manifest, live};
+use crate::telemetry::StrandedMeters;
 
 /// How often it looks.
 const EVERY: Duration = Duration::from_mins(1);
@@ -23,23 +25,32 @@ const BATCH: u32 = 1_000;
 /// How many routes a line names.
 const NAMED: usize = 10;
 
+/// How many jobs of a route are counted: every worker looks, and a backlog that nobody reads may be long.
+const MOST: u32 = 1_000;
+
+/// Jobs of one route that no live worker reads.
+struct Stranded {
+    route: Route,
+    /// How many are due; the count stops at [`MOST`].
+    jobs: u64,
+    /// For how long this worker has seen that.
+    seen_for: Duration,
+}
+
 pub(super) async fn stranded_loop<S>(shared: Arc<Shared<S>>) {
     // Since when each has been stranded, on the clock that runs in suspend.
     let mut since: HashMap<Route, Duration> = HashMap::new();
+    let mut meters = StrandedMeters::default();
     while !pause(&shared, jittered(EVERY, shared.draw())).await {
         if shared.intake_closed.is_cancelled() {
             return;
         }
-        match stranded(&shared).await {
-            Ok(routes) => {
-                let now = shared.elapsed();
-                since.retain(|route, _| routes.contains(route));
-                for route in &routes {
-                    since.entry(route.clone()).or_insert(now);
-                }
-                shared.meters.stranded(routes.len());
-                tell(&shared, &routes);
-                end(&shared, &since, now).await;
+        match look(&shared, &mut since).await {
+            Ok(stranded) => {
+                shared.meters.stranded(stranded.len());
+                meters.measured(stranded.iter().map(|it| (&it.route, it.jobs, it.seen_for)));
+                tell(&shared, &stranded);
+                end(&shared, &stranded).await;
             }
             Err(error) => {
                 let error = jobs_core::chain(&error);
@@ -47,6 +58,25 @@ pub(super) async fn stranded_loop<S>(shared: Arc<Shared<S>>) {
             }
         }
     }
+}
+
+/// What is stranded now, in order of route; keeps in mind since when.
+async fn look<S>(
+    shared: &Shared<S>,
+    since: &mut HashMap<Route, Duration>,
+) -> Result<Vec<Stranded>, StoreError> {
+    let routes = stranded(shared).await?;
+    let now = shared.elapsed();
+    since.retain(|route, _| routes.contains(route));
+    if routes.is_empty() {
+        return Ok(Vec::new());
+    }
+    let jobs = shared.jobs.inspect().count_due(&routes, MOST).await?;
+    let seen = routes.into_iter().zip(jobs).map(|(route, jobs)| {
+        let first = *since.entry(route.clone()).or_insert(now);
+        Stranded { route, jobs, seen_for: now.saturating_sub(first) }
+    });
+    Ok(seen.collect())
 }
 
 /// The routes with jobs that are due and that no live worker reads, in order.
@@ -77,28 +107,33 @@ fn reads(manifest: &Manifest, route: &Route) -> bool {
     }
 }
 
-fn tell<S>(shared: &Shared<S>, routes: &[Route]) {
-    if routes.is_empty() {
+fn tell<S>(shared: &Shared<S>, stranded: &[Stranded]) {
+    if stranded.is_empty() {
         return;
     }
     log::STRANDED.write(shared.elapsed(), || {
-        let named: Vec<&str> = routes.iter().take(NAMED).map(Route::as_str).collect();
-        let more = routes.len().saturating_sub(NAMED);
+        let named = stranded.iter().take(NAMED);
+        let named: Vec<_> =
+            named.map(|it| format!("{} ({})", it.route, counted(it.jobs))).collect();
+        let more = stranded.len().saturating_sub(NAMED);
         tracing::warn!(
             routes = named.join(", "),
             more,
-            "jobs wait that no live worker can read; `jobs stranded` counts them"
+            "jobs wait that no live worker can read; `jobs stranded` tells of them"
         );
     });
 }
 
+fn counted(jobs: u64) -> String {
+    let or_more = if jobs < u64::from(MOST) { "" } else { "+" };
+    format!("{jobs}{or_more} jobs")
+}
+
 /// Ends what has been stranded for long enough, where the worker was told to.
-async fn end<S>(shared: &Shared<S>, since: &HashMap<Route, Duration>, now: Duration) {
+async fn end<S>(shared: &Shared<S>, stranded: &[Stranded]) {
     let Some(deadline) = shared.settings.stranded_deadline else { return };
-    let watched = deadline.min(WATCHED);
-    let is_over = |since: &Duration| now.saturating_sub(*since) >= watched;
-    let routes = since.iter().filter(|(_, since)| is_over(since));
-    let routes: Vec<Route> = routes.map(|(route, _)| route.clone()).collect();
+    let routes = stranded.iter().filter(|it| it.seen_for >= WATCHED);
+    let routes: Vec<Route> = routes.map(|it| it.route.clone()).collect();
     while !routes.is_empty() && !shared.intake_closed.is_cancelled() {
         let strand =
             Strand { by: shared.author(), routes: &routes, waited: deadline, limit: BATCH };

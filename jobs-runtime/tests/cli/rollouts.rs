@@ -2,7 +2,7 @@
 
 use jobs_runtime::manifest::Manifest;
 use jobs_runtime::store::NewWorker;
-use jobs_runtime::{BuildId, Job, JobContext, JobError, Lease, Registry, WorkerName};
+use jobs_runtime::{BuildId, Job, JobContext, JobError, Lease, Registry, Schedule, WorkerName};
 use serde::{Deserialize, Serialize};
 
 use crate::looks::{Charge, Mail};
@@ -53,6 +53,8 @@ fn a_deploy_is_checked_against_live_builds_and_stored_rows() {
             jobs.enqueue(Charge { order }).await.unwrap();
         }
         jobs.enqueue(Mail { to: "ann".to_owned() }).await.unwrap();
+        let nightly = Schedule::new("0 3 * * *", &Charge { order: 0 }).named("nightly");
+        jobs.declare(&nightly).await.unwrap();
         session.run(&["manifest", "diff", &old, &old]);
         session.run(&["manifest", "diff", &old, &new]);
         session.run(&["manifest", "check", &old]);

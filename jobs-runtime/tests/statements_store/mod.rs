@@ -8,8 +8,8 @@ use jobs_runtime::store::memory::MemoryStore;
 use jobs_runtime::store::{
     Advanced, Author, Brief, BuildRecord, Cancelled, CheckpointSave, Claim, Claimed, Count,
     Declaration, Depth, Duty, Enqueued, Filter, Heartbeat, Inspect, NewWorker, Operate, Paused,
-    Promoted, Redrive, Redriven, Reschedule, Retention, Row, ScheduleView, Schedules, Settled,
-    Standing, Step, Store, Strand, Sweep, Swept, Tick, Waiting, Wake, WorkerRecord,
+    Promoted, Redrive, Redriven, Reschedule, Retention, Row, Saved, ScheduleView, Schedules,
+    Settled, Standing, Step, Store, Strand, Sweep, Swept, Tick, Waiting, Wake, WorkerRecord,
 };
 use jobs_runtime::{
     BuildId, Clock, Event, Fence, JobId, JobRecord, NewJob, ProgressNote, QueueName, Route,
@@ -123,7 +123,7 @@ counted! {
     claim(claim: Claim<'_>) -> Claimed;
     claim_within(claim: Claim<'_>, most: u32) -> Claimed;
     settle(by: &Author, settlements: &[Settlement]) -> Vec<Settled>;
-    checkpoint(saves: &[CheckpointSave]) -> Vec<Standing>;
+    checkpoint(saves: &[CheckpointSave]) -> Vec<Saved>;
     note_progress(notes: &[ProgressNote]) -> Vec<bool>;
     check(fences: &[Fence]) -> Vec<Standing>;
     reread(fences: &[Fence]) -> Vec<Row>;
@@ -158,6 +158,7 @@ counted! {
     depth(most: u32) -> Depth;
     counts() -> Vec<Count>;
     waiting() -> Vec<Waiting>;
+    count_due(routes: &[Route], most: u32) -> Vec<u64>;
     builds() -> Vec<BuildRecord>;
     workers() -> Vec<WorkerRecord>;
     paused() -> Vec<Paused>;

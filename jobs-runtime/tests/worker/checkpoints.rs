@@ -1,22 +1,21 @@
 //! Checkpoints that are put off, too large, or too far apart.
 
-use std::fmt::{Debug, Write as _};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use jobs_runtime::prelude::*;
 use jobs_runtime::store::Redrive;
 use jobs_runtime::{JobId, JobRecord, JobsBuilder, ManualClock, State, Timestamp};
 use serde::{Deserialize, Serialize};
 use sqlx::Sqlite;
-use tracing::field::{Field, Visit};
-use tracing::span::{Attributes, Id, Record};
-use tracing::{Event, Metadata, Subscriber};
 
+use crate::planted::Planted;
 use crate::support::{
     App, Fresh, Running, SCHEMES, ended, fresh, open, open_sqlite, until, worker,
 };
+use crate::warnings::Warnings;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -189,6 +188,78 @@ async fn a_checkpoint_that_was_put_off_never_follows_one_that_was_saved_with_row
     running.stop().await;
 }
 
+/// Puts a checkpoint off, and then begins something that comes to nothing.
+#[derive(Debug, Serialize, Deserialize, Job)]
+#[job(kind = "test.undone", version = "1.0.0", checkpoint = At, checkpoint_every = "1h")]
+struct Undone {
+    how: String,
+}
+
+async fn save_and_undo(job: Undone, cx: JobContext<App, At>) -> Result<(), JobError> {
+    cx.checkpoint(&At(1)).await?;
+    cx.checkpoint(&At(2)).await?;
+    let mut tx = cx.begin::<Sqlite>().await?;
+    match &*job.how {
+        "checkpoint_in" => cx.checkpoint_in(&mut tx, &At(3)).await?,
+        "twice" => {
+            cx.checkpoint_in(&mut tx, &At(3)).await?;
+            tx.rollback().await?;
+            tx = cx.begin::<Sqlite>().await?;
+            cx.checkpoint_in(&mut tx, &At(4)).await?;
+        }
+        "put off again" => {
+            cx.checkpoint_in(&mut tx, &At(3)).await?;
+            tx.rollback().await?;
+            cx.checkpoint(&At(2)).await?;
+            tx = cx.begin::<Sqlite>().await?;
+        }
+        _ => cx.done_in(&mut tx).await?,
+    }
+    tx.rollback().await?;
+    Err(JobError::new("never again").permanent())
+}
+
+#[tokio::test]
+async fn a_checkpoint_that_was_put_off_outlives_a_transaction_that_was_rolled_back() {
+    let jobs = open_sqlite().await;
+    let handlers = Registry::new().handle(save_and_undo).build().unwrap();
+    let running = Running::start(worker(&jobs, handlers, App::default()));
+    for how in ["checkpoint_in", "twice", "put off again", "done_in"] {
+        let id = jobs.enqueue(Undone { how: how.to_owned() }).await.unwrap().id();
+        assert_eq!(saved(&ended(&jobs, id).await), ("2".to_owned(), 2), "{how}");
+    }
+    running.stop().await;
+}
+
+/// Drops a call that saves a checkpoint before the store has it.
+#[derive(Debug, Serialize, Deserialize, Job)]
+#[job(kind = "test.impatient", version = "1.0.0", checkpoint = At, checkpoint_every = "1h")]
+struct Impatient {}
+
+async fn save_impatiently(_: Impatient, cx: JobContext<Planted, At>) -> Result<(), JobError> {
+    cx.checkpoint(&At(1)).await?;
+    cx.checkpoint(&At(2)).await?;
+    // A handler that is asked to return puts nothing off any more.
+    cx.jobs().operate().cancel(&[cx.id()]).await?;
+    cx.stopping().await;
+    cx.state.plan().stuck.insert("checkpoint");
+    let dropped = cx.checkpoint(&At(3)).now_or_never();
+    assert!(dropped.is_none(), "the store does not answer");
+    cx.state.plan().stuck.clear();
+    Err(JobError::new("never again").permanent())
+}
+
+#[tokio::test]
+async fn a_checkpoint_whose_call_was_dropped_is_saved_when_the_run_ends() {
+    let store = Planted::new();
+    let jobs = store.jobs();
+    let handlers = Registry::new().handle(save_impatiently).build().unwrap();
+    let running = Running::start(worker(&jobs, handlers, store.clone()));
+    let id = jobs.enqueue(Impatient {}).await.unwrap().id();
+    assert_eq!(saved(&ended(&jobs, id).await).0, "3");
+    running.stop().await;
+}
+
 #[derive(Debug, Serialize, Deserialize, Checkpoint)]
 #[checkpoint(version = "1.0.0")]
 struct Bulk(String);
@@ -210,46 +281,6 @@ async fn save_bulk(job: SaveBulk, cx: JobContext<App, Bulk>) -> Result<(), JobEr
         return Err(JobError::new("again").retry_in(Duration::ZERO));
     }
     Ok(())
-}
-
-/// Keeps what is warned of, with its fields.
-#[derive(Clone, Default)]
-struct Warnings(Arc<Mutex<Vec<String>>>);
-
-impl Warnings {
-    fn of(&self, text: &str) -> usize {
-        self.0.lock().unwrap().iter().filter(|line| line.contains(text)).count()
-    }
-}
-
-impl Subscriber for Warnings {
-    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        *metadata.level() <= tracing::Level::WARN
-    }
-
-    fn new_span(&self, _: &Attributes<'_>) -> Id {
-        Id::from_u64(1)
-    }
-
-    fn record(&self, _: &Id, _: &Record<'_>) {}
-
-    fn record_follows_from(&self, _: &Id, _: &Id) {}
-
-    fn event(&self, event: &Event<'_>) {
-        struct Line(String);
-        impl Visit for Line {
-            fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
-                write!(self.0, "{}={value:?} ", field.name()).expect("a text takes it");
-            }
-        }
-        let mut line = Line(String::new());
-        event.record(&mut line);
-        self.0.lock().unwrap().push(line.0);
-    }
-
-    fn enter(&self, _: &Id) {}
-
-    fn exit(&self, _: &Id) {}
 }
 
 async fn run_bulk(jobs: &Fresh, bytes: &[usize], wait_ms: u64) -> JobRecord {
@@ -290,7 +321,7 @@ async fn large_checkpoints_and_far_ones_are_warned_of_once_with_their_kind() {
     assert_eq!((warnings.of("is large"), warnings.of("further apart")), (1, 0));
     run_bulk(&jobs, &[10, 20, 30], 150).await;
     assert_eq!((warnings.of("is large"), warnings.of("further apart")), (1, 1));
-    for line in warnings.0.lock().unwrap().iter().filter(|line| line.contains("checkpoint")) {
+    for line in warnings.all().iter().filter(|line| line.contains("checkpoint")) {
         assert!(line.contains("kind=\"test.bulk\""), "{line}");
     }
     running.stop().await;

@@ -1,7 +1,10 @@
 //! The worker through the public interface, over every store.
 
+mod planted;
 mod support;
+mod warnings;
 
+mod beside;
 mod bulk;
 mod checkpoints;
 mod cursors;
@@ -9,9 +12,12 @@ mod drops;
 mod endings;
 mod enqueues;
 mod finishes;
+mod holds;
 mod interruptions;
 mod ladders;
 mod leases;
+#[cfg(feature = "http")]
+mod measures;
 mod middleware;
 mod notes;
 mod payloads;
@@ -22,8 +28,10 @@ mod rows;
 mod schedules;
 mod shapes;
 mod stops;
+mod stranded;
 mod suspects;
 mod texts;
+mod troubles;
 mod undos;
 mod versions;
 mod waits;

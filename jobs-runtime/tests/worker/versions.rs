@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use jobs_runtime::prelude::*;
 use jobs_runtime::store::{
-    Author, CheckpointSave, Claim, Claimed, Head, Leaving, NewWorker, Standing,
+    Author, CheckpointSave, Claim, Claimed, Head, Leaving, NewWorker, Saved, Standing,
 };
 use jobs_runtime::{
     BuildId, Handlers, JobId, JobRecord, Lease, MinReader, QueueName, Route, State, Version,
@@ -155,7 +155,8 @@ async fn with_checkpoint(jobs: &Fresh, version: Version, reader: MinReader, text
     let fence = runs[0].fence;
     let (text, keeps_failures) = (text.to_owned(), false);
     let save = CheckpointSave { fence, version, min_reader: reader, text, keeps_failures };
-    assert_eq!(jobs.store().checkpoint(&[save]).await.unwrap(), [Standing::Held]);
+    let saved = jobs.store().checkpoint(&[save]).await.unwrap();
+    assert_eq!(saved, [Saved::Answered(Standing::Held)]);
     let by = Author { worker: None, build };
     let mut heartbeat = jobs.store().heartbeat().await.unwrap();
     assert_eq!(heartbeat.close(worker, &by, &Leaving::default()).await.unwrap(), [id]);

@@ -14,6 +14,7 @@ mod clocks;
 mod crashers;
 mod deaths;
 mod deploys;
+mod foreign;
 mod races;
 mod rolling;
 mod rollouts;

@@ -169,8 +169,11 @@ async fn a_job_of_many_steps_survives_stop_after_stop_and_repeats_one_step_each_
 async fn stop_after_stop(store: MakeSetup) {
     let (steps, every) = (sized(30, 100), sized(Duration::from_secs(1), Duration::from_secs(2)));
     let folder = tempfile::tempdir().unwrap();
-    // Asked to return after 0.8 s, aborted 0.12 s later: in the middle of a step of the full size.
-    let setup = store(STEPS_BINARY, folder.path()).with("GRACE_MS", &1_000);
+    // Asked to return after 0.8 of it, aborted after 0.12 more: in the middle of a step of the full
+    // size. The lease is not what ends these runs.
+    let setup = store(STEPS_BINARY, folder.path())
+        .with("GRACE_MS", &sized(1_000, 2_000))
+        .with("LEASE_MS", &10_000);
     let jobs = setup.open().await;
     let walk = Walk { steps, millis: sized(130, 600) };
     let id = jobs.enqueue(walk).await.unwrap().id();

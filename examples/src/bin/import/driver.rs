@@ -1,5 +1,6 @@
 //! The driver: starts the process that works, kills it, starts it again, and checks what came of it.
 
+use std::cmp::Reverse;
 use std::path::Path;
 use std::process::{Child, Command};
 use std::time::Duration;
@@ -7,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Context, ensure};
 use indicatif::{ProgressBar, ProgressStyle};
 use jobs_runtime::prelude::*;
-use jobs_runtime::{JobId, Random as _, SeededRandom, State, below};
+use jobs_runtime::{Clock as _, JobId, Random as _, SeededRandom, State, SystemClock, below};
 use tokio::sync::oneshot;
 
 use crate::job::{Import, ImportedTo};
@@ -45,6 +46,7 @@ pub(crate) async fn drive(arguments: &Arguments) -> anyhow::Result<()> {
 
     let bar = bar(wanted.lines);
     let import = Watched { jobs: &jobs, id, bar: &bar };
+    let begun = SystemClock.elapsed();
     let (stop, stopped) = oneshot::channel::<()>();
     // A worker of another queue, which takes back what the killed ones held.
     let sweeper = Worker::new(&jobs, Registry::new().build()?, ()).queue("none").lease(LEASE);
@@ -69,8 +71,24 @@ pub(crate) async fn drive(arguments: &Arguments) -> anyhow::Result<()> {
     );
     ensure!(tables.totals(&jobs).await? == wanted.totals, "the totals differ from a plain pass");
     ensure!(record.result_as()? == Some(wanted.lines), "its result is {:?}", record.result);
+    tell(&wanted, SystemClock.elapsed().saturating_sub(begun));
     println!("{} lines, {kills} kills: the totals are those of a plain pass", wanted.lines);
     Ok(())
+}
+
+/// Prints what the log adds up to, and how fast it was imported.
+fn tell(imported: &log::Batch, took: Duration) {
+    let log::Totals { pages, statuses } = &imported.totals;
+    for (status, hits) in statuses {
+        println!("{hits:>9} hits answered {status}");
+    }
+    let mut pages: Vec<_> = pages.iter().collect();
+    pages.sort_by_key(|(_, (hits, _))| Reverse(*hits));
+    for (page, (hits, bytes)) in pages.iter().take(3) {
+        println!("{hits:>9} hits of {page}, {bytes} bytes");
+    }
+    let rate = imported.lines * 1_000 / u64::try_from(took.as_millis()).unwrap_or(u64::MAX).max(1);
+    println!("{took:.1?} with kills and restarts, {rate} lines a second");
 }
 
 struct Watched<'a> {

@@ -2,14 +2,18 @@
 
 use std::time::Duration;
 
-use super::super::{CheckpointSave, Redrive, Standing};
+use futures_util::future::join;
+
+use super::super::{CheckpointSave, Redrive, Saved, Standing};
 use super::Subject;
-use super::scene::{Scene, failed, job, save};
+use super::scene::{ALL, Scene, failed, job, save, yield_often};
 use crate::id::Fence;
 use crate::outcome::{Ending, Interruption, Retry};
 use crate::record::{ClaimedJob, Counters};
 use crate::state::State;
 use crate::version::{MinReader, Version};
+
+const HELD: Saved = Saved::Answered(Standing::Held);
 
 const COUNTED: Counters =
     Counters { failures: 2, interruptions: 3, crashes: 1, refusals: 4, snoozes: 5 };
@@ -34,7 +38,7 @@ pub(super) async fn the_next_run_resumes_from_the_checkpoint(subject: &dyn Subje
     let version = Version::new(3, 4, 5);
     let min_reader = MinReader { major: 3, minor: 2 };
     let saves = [CheckpointSave { version, min_reader, ..save(run.fence, text) }];
-    assert_eq!(subject.store().checkpoint(&saves).await.unwrap(), [Standing::Held]);
+    assert_eq!(subject.store().checkpoint(&saves).await.unwrap(), [HELD]);
     scene.end_as(&run, &failed(Retry::After(Duration::ZERO)), State::Ready).await;
     let stored = scene.take().await.checkpoint.unwrap();
     assert_eq!((stored.text.as_str(), stored.number), (text, 1));
@@ -133,8 +137,32 @@ pub(super) async fn two_saves_of_one_run_in_a_call_are_kept_in_order(subject: &d
     let scene = Scene::open(subject).await;
     let run = scene.run(&job("a")).await;
     let saves = [save(run.fence, "[1]"), save(run.fence, "[2]")];
-    assert_eq!(subject.store().checkpoint(&saves).await.unwrap(), [Standing::Held; 2]);
+    assert_eq!(subject.store().checkpoint(&saves).await.unwrap(), [HELD; 2]);
     assert_eq!(saved(&scene, run.fence).await, ("[2]".to_owned(), 2));
+}
+
+/// Whoever saves is told what became of its own checkpoint, whatever holds the others up.
+pub(super) async fn a_row_that_someone_holds_keeps_no_other_checkpoint_back(subject: &dyn Subject) {
+    let scene = Scene::open(subject).await;
+    scene.enqueue(&vec![job("a"); 3]).await;
+    let runs = scene.claim(ALL).await;
+    for round in 0_u32..10 {
+        let [inside, outside] = ["inside", "outside"].map(|place| format!("[{round}, {place:?}]"));
+        let mut tx = subject.transactions().begin().await.unwrap();
+        tx.checkpoint(&save(runs[1].fence, &inside)).await.unwrap();
+        let end = async {
+            yield_often(round * 9).await;
+            if round % 2 == 0 { tx.commit().await } else { tx.rollback().await }.unwrap();
+        };
+        let saves = [0, 1, 2].map(|nth| save(runs[nth].fence, &outside));
+        let (answers, ()) = join(subject.store().checkpoint(&saves), end).await;
+        let answers = answers.unwrap();
+        assert_eq!((answers[0], answers[2]), (HELD, HELD));
+        for (run, answer) in runs.iter().zip(&answers) {
+            let is_saved = saved(&scene, run.fence).await.0 == outside;
+            assert_eq!(is_saved, *answer == HELD, "{answer:?}");
+        }
+    }
 }
 
 pub(super) async fn a_checkpoint_writes_no_event_and_keeps_the_place(subject: &dyn Subject) {

@@ -1,6 +1,6 @@
 //! The fence: what a run may still write, and what it is told when it may not.
 
-use super::super::{Author, Row, Settled, Standing};
+use super::super::{Author, Row, Saved, Settled, Standing};
 use super::Subject;
 use super::scene::{ALL, SECOND, Scene, build, ended, failed, job, moved, refused, save};
 use crate::id::{ClaimNumber, Fence, JobId};
@@ -141,7 +141,8 @@ pub(super) async fn a_batch_writes_what_holds_and_refuses_the_rest(subject: &dyn
     let standings = subject.store().check(&fences).await.unwrap();
     assert_eq!(standings, [Standing::Lost, Standing::Held, Standing::Held]);
     let saves = fences.map(|fence| save(fence, "[1]"));
-    assert_eq!(subject.store().checkpoint(&saves).await.unwrap(), standings);
+    let saved = subject.store().checkpoint(&saves).await.unwrap();
+    assert_eq!(saved, standings.into_iter().map(Saved::Answered).collect::<Vec<_>>());
 }
 
 pub(super) async fn the_second_of_two_equal_settlements_is_too_late(subject: &dyn Subject) {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::super::{CANCELLED, Cancelled, Redrive, Redriven, Standing, Strand};
+use super::super::{CANCELLED, Cancelled, Redrive, Redriven, Saved, Standing, Strand};
 use super::scene::{ALL, SECOND, Scene, failed, ids, job, queue, save};
 use super::{RawRow, Subject, Tampering};
 use crate::envelope::NewJob;
@@ -226,7 +226,7 @@ pub(super) async fn a_run_with_full_counters_goes_on_beside_others(subject: &dyn
     subject.tamper(runs[0].fence.job, &Tampering::FillCounters).await;
     runs[0].fence.claim.0 = i64::MAX;
     for (text, number) in [("[1]", 2), ("[2]", 3)] {
-        assert_eq!(save_all(&runs, text).await, [Standing::Held; 2]);
+        assert_eq!(save_all(&runs, text).await, [Saved::Answered(Standing::Held); 2]);
         // By itself it is a statement of its own in some stores.
         for (run, number) in runs.iter().zip([i64::MAX, number]) {
             let alone = format!("{text} ");

@@ -115,6 +115,21 @@ pub(super) async fn a_strand_keeps_to_its_limit_and_tells_the_author(subject: &d
     }
 }
 
+pub(super) async fn what_is_due_of_a_route_is_counted_up_to_a_limit(subject: &dyn Subject) {
+    let scene = Scene::open(subject).await;
+    let given_back = scene.run(&of_minor(8)).await;
+    scene.end_as(&given_back, &refused(), State::Scheduled).await;
+    let elsewhere = NewJob { queue: queue("mail"), ..of_minor(8) };
+    scene.dead(&of_minor(9)).await;
+    scene.enqueue(&[of_minor(8), elsewhere, of_minor(7), due_in(SECOND * 600, of_minor(7))]).await;
+    let routes = [8, 7, 9, 6].map(route);
+    let count = async |most| subject.inspect().count_due(&routes, most).await.unwrap();
+    assert_eq!(count(100).await, [3, 1, 0, 0]);
+    assert_eq!(count(2).await, [2, 1, 0, 0]);
+    assert_eq!(count(0).await, [0; 4]);
+    assert_eq!(subject.inspect().count_due(&[], 100).await.unwrap(), Vec::<u64>::new());
+}
+
 pub(super) async fn what_a_build_publishes_is_kept_once(subject: &dyn Subject) {
     let (store, inspect) = (subject.store(), subject.inspect());
     assert_eq!(inspect.builds().await.unwrap(), []);

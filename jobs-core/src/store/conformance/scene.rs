@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::super::{
     Author, CheckpointSave, Claim, Claimed, Enqueued, Head, Leaving, NewWorker, Phase, Renewed,
-    Row, Settled, Standing, Sweep, Swept,
+    Row, Saved, Settled, Standing, Sweep, Swept,
 };
 use super::Subject;
 use crate::envelope::{NewJob, OnConflict, UniqueWhile};
@@ -144,9 +144,10 @@ impl<'a> Scene<'a> {
 
     pub(super) async fn save(&self, fence: Fence, text: &str) -> Standing {
         let saves = [save(fence, text)];
-        let standings = self.subject.store().checkpoint(&saves).await.unwrap();
-        assert_eq!(standings.len(), 1, "one answer for one checkpoint");
-        standings[0]
+        match self.subject.store().checkpoint(&saves).await.unwrap()[..] {
+            [Saved::Answered(standing)] => standing,
+            ref other => panic!("nobody holds the row of {fence:?}: {other:?}"),
+        }
     }
 
     pub(super) async fn standing(&self, fence: Fence) -> Standing {

@@ -12,6 +12,7 @@ use super::claim::size;
 use super::tables::{Tables, place, route};
 use crate::id::JobId;
 use crate::record::{Event, JobRecord};
+use crate::route::Route;
 use crate::state::State;
 
 #[async_trait]
@@ -59,6 +60,13 @@ impl Inspect for MemoryStore {
 
     async fn waiting(&self) -> Result<Vec<Waiting>> {
         Ok(self.call(|tables, _| tables.waiting()).await)
+    }
+
+    async fn count_due(&self, routes: &[Route], most: u32) -> Result<Vec<u64>> {
+        let count = |tables: &mut Tables, _| {
+            routes.iter().map(|route| tables.count_due(route, most)).collect()
+        };
+        Ok(self.call(count).await)
     }
 
     async fn builds(&self) -> Result<Vec<BuildRecord>> {

@@ -8,20 +8,25 @@ use super::tables::{Tables, event, fence, route, turn};
 use crate::clock::Timestamp;
 use crate::id::JobId;
 use crate::record::{EventKind, JobRecord};
+use crate::route::Route;
 use crate::state::State;
+
+/// Whether a job only waits for someone who reads it.
+fn is_due(job: &JobRecord) -> bool {
+    match job.state {
+        State::Ready => true,
+        State::Scheduled => job.refused.is_some(),
+        State::Running | State::Succeeded | State::Dead | State::Cancelled => false,
+    }
+}
 
 impl Tables {
     pub(super) fn strand(&mut self, now: Timestamp, strand: &Strand<'_>) -> u32 {
-        let is_due = |job: &&JobRecord| match job.state {
-            State::Ready => true,
-            State::Scheduled => job.refused.is_some(),
-            State::Running | State::Succeeded | State::Dead | State::Cancelled => false,
-        };
         let has_waited = |job: &&JobRecord| {
             let since = if job.refused.is_some() { job.enqueued_at } else { job.due_at };
             since.after(strand.waited) <= now
         };
-        let jobs = self.jobs.values().filter(is_due).filter(has_waited);
+        let jobs = self.jobs.values().filter(|job| is_due(job)).filter(has_waited);
         let stranded = jobs.filter(|job| strand.routes.contains(&route(job)));
         let ids: Vec<JobId> = stranded.map(|job| job.id).take(size(strand.limit)).collect();
         for id in &ids {
@@ -36,6 +41,11 @@ impl Tables {
             self.record(now, fence, Some(&strand.by), told);
         }
         u32::try_from(ids.len()).unwrap_or(u32::MAX)
+    }
+
+    pub(super) fn count_due(&self, wanted: &Route, most: u32) -> u64 {
+        let due = self.jobs.values().filter(|job| is_due(job) && route(job) == *wanted);
+        u64::try_from(due.take(size(most)).count()).unwrap_or(u64::MAX)
     }
 
     pub(super) fn publish(&mut self, now: Timestamp, build: &str, manifest: &str) {

@@ -3,8 +3,10 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use jobs_core::store::{CheckpointSave, Row, Standing};
-use jobs_core::{ClaimNumber, Counters, Fence, JobId, ProgressNote, State, StoreErrorKind};
+use jobs_core::store::{CheckpointSave, Row, Saved, Standing};
+use jobs_core::{
+    ClaimNumber, Counters, Fence, JobId, ProgressNote, State, StoreError, StoreErrorKind,
+};
 
 use super::PostgresStore;
 use super::error::{Attempt, LOOKS, Races, Trouble};
@@ -13,21 +15,31 @@ use super::settle::fences;
 use super::sql::{Statement, Statements};
 
 impl PostgresStore {
-    pub(super) async fn checkpoint_all(&self, saves: &[CheckpointSave]) -> Attempt<Vec<Standing>> {
+    pub(super) async fn checkpoint_all(&self, saves: &[CheckpointSave]) -> Attempt<Vec<Saved>> {
         if let [only] = saves
             && let Some(standing) = self.checkpoint_one(only).await?
         {
-            return Ok(vec![standing]);
+            return Ok(vec![Saved::Answered(standing)]);
         }
-        let mut answers = vec![Standing::Lost; saves.len()];
+        let mut answers = vec![Saved::Answered(Standing::Lost); saves.len()];
         let fences: Vec<Fence> = saves.iter().map(|save| save.fence).collect();
         for round in rounds(&fences) {
-            let left = self.checkpoint_round(saves, &round, &mut answers).await?;
-            if !left.is_empty() {
-                self.checkpoint_locked(saves, left, &mut answers).await?;
+            if let Err(trouble) = self.checkpoint_waiting(saves, &round, &mut answers).await {
+                return Err(behind(&answers, trouble));
             }
         }
         Ok(answers)
+    }
+
+    /// Saves checkpoints of different jobs, and waits for rows that others hold.
+    async fn checkpoint_waiting(
+        &self,
+        saves: &[CheckpointSave],
+        round: &[usize],
+        answers: &mut [Saved],
+    ) -> Attempt<()> {
+        let left = self.checkpoint_round(saves, round, answers).await?;
+        if left.is_empty() { Ok(()) } else { self.checkpoint_locked(saves, left, answers).await }
     }
 
     /// Saves a checkpoint as nearly all are saved; `None`: it takes more, and nothing was done.
@@ -59,7 +71,7 @@ impl PostgresStore {
         &self,
         saves: &[CheckpointSave],
         round: &[usize],
-        answers: &mut [Standing],
+        answers: &mut [Saved],
     ) -> Attempt<Vec<usize>> {
         let batch: Vec<&CheckpointSave> = round.iter().map(|nth| &saves[*nth]).collect();
         let mut races = Races::default();
@@ -74,7 +86,7 @@ impl PostgresStore {
             let mut columns = Columns::of(row);
             let nth = element(columns.next()?, batch.len())?;
             is_saved[nth] = true;
-            answers[round[nth]] = standing(columns.next()?);
+            answers[round[nth]] = Saved::Answered(standing(columns.next()?));
         }
         Ok(round.iter().zip(is_saved).filter(|(_, saved)| !saved).map(|(nth, _)| *nth).collect())
     }
@@ -85,7 +97,7 @@ impl PostgresStore {
         &self,
         saves: &[CheckpointSave],
         mut left: Vec<usize>,
-        answers: &mut [Standing],
+        answers: &mut [Saved],
     ) -> Attempt<()> {
         let (mut waited, mut looks) = (Duration::ZERO, LOOKS.into_iter());
         loop {
@@ -96,8 +108,10 @@ impl PostgresStore {
                 return Ok(());
             }
             if waited >= self.shared.options.patience {
-                let what = "the row of a run stayed locked by another transaction";
-                return Err(Trouble::new(StoreErrorKind::Busy, what));
+                for nth in left {
+                    answers[nth] = Saved::Locked;
+                }
+                return Ok(());
             }
             let pause = looks.next().unwrap_or(LOOKS[LOOKS.len() - 1]);
             tokio::time::sleep(pause).await;
@@ -186,6 +200,20 @@ impl PostgresStore {
         let rows = self.lanes().one(self.statements().states().bind(left)).await?;
         rows.iter().map(|row| Ok(Columns::of(row).id()?.0)).collect()
     }
+}
+
+/// The trouble of a call that may have saved some of its checkpoints before: then only the rows tell.
+fn behind(answers: &[Saved], trouble: Trouble) -> Trouble {
+    let is_saved = |answer: &Saved| match answer {
+        Saved::Answered(Standing::Held | Standing::CancelRequested) => true,
+        Saved::Answered(Standing::Lost) | Saved::Locked => false,
+    };
+    if !answers.iter().any(is_saved) {
+        return trouble;
+    }
+    let what = "some of the checkpoints are saved, and the others may be";
+    let error = StoreError::new(StoreErrorKind::Unavailable, what);
+    error.because(trouble.during("save the others")).into()
 }
 
 /// What a save within a transaction of the caller answers.

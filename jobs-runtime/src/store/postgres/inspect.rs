@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use jobs_core::store::{
     Brief, BuildRecord, Count, Depth, Filter, Inspect, Paused, Span, Waiting, WorkerRecord,
 };
-use jobs_core::{Event, JobId, JobRecord, StoreError, Timestamp};
+use jobs_core::{Event, JobId, JobRecord, Route, StoreError, Timestamp};
 
 use sqlx::postgres::PgRow;
 
@@ -113,6 +113,17 @@ impl Inspect for PostgresStore {
 
     async fn waiting(&self) -> Result<Vec<Waiting>, StoreError> {
         self.waiting_jobs().await.map_err(|trouble| trouble.during("count waiting jobs"))
+    }
+
+    async fn count_due(&self, routes: &[Route], most: u32) -> Result<Vec<u64>, StoreError> {
+        let routes: Vec<&str> = routes.iter().map(Route::as_str).collect();
+        let read: Attempt<Vec<u64>> = async {
+            let count = self.statements().count_due().bind(routes).bind(i64::from(most));
+            let rows = self.lanes().one(count).await?;
+            rows.iter().map(|row| Ok(Columns::of(row).next::<i64>()?.unsigned_abs())).collect()
+        }
+        .await;
+        read.map_err(|trouble| trouble.during("count the due jobs of routes"))
     }
 
     async fn builds(&self) -> Result<Vec<BuildRecord>, StoreError> {

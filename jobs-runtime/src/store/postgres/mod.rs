@@ -40,7 +40,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use jobs_core::store::{
     Author, CheckpointSave, Claim, Claimed, Duty, Enqueued, Heartbeat, NewWorker, Promoted,
-    Retention, Row, Settled, Standing, Store, Strand, Sweep, Swept, Wake,
+    Retention, Row, Saved, Settled, Standing, Store, Strand, Sweep, Swept, Wake,
 };
 use jobs_core::{
     BuildId, Fence, NewJob, ProgressNote, QueueName, Random, Route, Settlement, StoreError,
@@ -260,7 +260,7 @@ impl Store for PostgresStore {
         settled.map_err(|trouble| trouble.during("settle runs"))
     }
 
-    async fn checkpoint(&self, saves: &[CheckpointSave]) -> Result<Vec<Standing>, StoreError> {
+    async fn checkpoint(&self, saves: &[CheckpointSave]) -> Result<Vec<Saved>, StoreError> {
         self.checkpoint_all(saves).await.map_err(|trouble| trouble.during("save checkpoints"))
     }
 

@@ -61,11 +61,11 @@ statements! {
     kept {
         checkpoint, checkpoint_one, claim, claim_head, claimed_checkpoints, done, enqueue,
         enqueue_twins, enqueue_unique, held, meta, note_progress, notify, promote, record_events,
-        renew, reread, routes, same_store, settle_done, settle_read, standing, take_duty,
-        worker_open,
+        renew, reread, routes, same_store, settle_done, settle_fresh, settle_read, standing,
+        take_duty, worker_open,
     }
     fresh {
-        abandon, abandon_locked, advance, briefs, builds, cancel_waiting, close, counts, declare, depth_routes,
+        abandon, abandon_locked, advance, briefs, builds, cancel_waiting, close, count_due, counts, declare, depth_routes,
         depth_running, depth_states, enqueue_lock, enqueue_renew, enqueue_scoped, events, exhausted,
         expire, forget_abandoned, forget_cancel_requests, forget_checkpoints, forget_ticks,
         give_back_duty, held_runs, held_snapshot, job, jobs, leave, lost_runs, newest,

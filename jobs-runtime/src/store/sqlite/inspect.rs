@@ -7,13 +7,13 @@ use jobs_core::store::{
     Brief, BuildRecord, Count, Depth, Drained, Filter, Inspect, Paused, Phase, Span, Waiting,
     WorkerRecord,
 };
-use jobs_core::{Event, JobId, JobRecord, Timestamp, WorkerId};
+use jobs_core::{Event, JobId, JobRecord, Route, Timestamp, WorkerId};
 use sqlx::query::Query;
 use sqlx::sqlite::{Sqlite, SqliteArguments, SqliteRow};
 
 use super::error::{During, Result};
 use super::row::Columns;
-use super::{SqliteStore, rollout, sql};
+use super::{SqliteStore, json, rollout, sql};
 
 const DOING: &str = "looking at the store";
 
@@ -91,6 +91,14 @@ impl Inspect for SqliteStore {
         let mut waiting = rows.collect::<Result<Vec<Waiting>, _>>().during(DOING)?;
         waiting.sort_unstable_by(|a, b| a.place().cmp(&b.place()));
         Ok(waiting)
+    }
+
+    async fn count_due(&self, routes: &[Route], most: u32) -> Result<Vec<u64>> {
+        let routes: Vec<_> = routes.iter().map(Route::as_str).collect();
+        let count = sqlx::query(sql::COUNT_DUE).bind(json::rows(&routes)).bind(most);
+        let rows = count.fetch_all(self.reads()).await.during(DOING)?;
+        let jobs = rows.iter().map(|row| Columns::new(row).amount());
+        jobs.collect::<Result<_, sqlx::Error>>().during(DOING)
     }
 
     async fn builds(&self) -> Result<Vec<BuildRecord>> {

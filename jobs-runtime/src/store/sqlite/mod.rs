@@ -32,6 +32,7 @@ mod holder;
 mod inspect;
 mod json;
 mod lease;
+mod loan;
 mod migrate;
 mod note;
 mod operate;
@@ -57,7 +58,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use jobs_core::store::{
     Author, CheckpointSave, Claim, Claimed, Duty, Enqueued, Heartbeat, NewWorker, Promoted,
-    Retention, Row, Settled, Standing, Store, Strand, Sweep, Swept, Wake,
+    Retention, Row, Saved, Settled, Standing, Store, Strand, Sweep, Swept, Wake,
 };
 use jobs_core::{
     BuildId, Clock, Fence, NewJob, ProgressNote, QueueName, Random, Route, Settlement, StoreError,
@@ -65,6 +66,7 @@ use jobs_core::{
 };
 use sqlx::SqlitePool;
 use sqlx::sqlite::SqliteConnectOptions;
+use tokio::sync::Mutex;
 
 use self::alive::LockFiles;
 use self::checkpoint::{Reread, Save, standings};
@@ -164,7 +166,8 @@ impl SqliteStore {
             turn: turn()?,
             clock: Arc::clone(&options.clock),
             bell: Arc::clone(&bell),
-            wal: Wal::new(&location.database, options.wal_warning_bytes),
+            wal: Mutex::new(Wal::new(&location.database, options.wal_warning_bytes)),
+            loan: Arc::default(),
         })?;
         let (reads, transactions) = (connect.reads(), connect.transactions());
         let inner =
@@ -258,19 +261,20 @@ impl Store for SqliteStore {
     }
 
     async fn claim(&self, claim: Claim<'_>) -> Result<Claimed> {
-        self.writer().write(Take::new(claim)).await
+        self.writer().write(Take::new(claim)).await?.claimed(claim.heads)
     }
 
     async fn claim_within(&self, claim: Claim<'_>, most: u32) -> Result<Claimed> {
-        self.writer().write(Take::new(claim).within(most)).await
+        self.writer().write(Take::new(claim).within(most)).await?.claimed(claim.heads)
     }
 
     async fn settle(&self, by: &Author, settlements: &[Settlement]) -> Result<Vec<Settled>> {
         self.writer().write(Settle::new(by, settlements)).await
     }
 
-    async fn checkpoint(&self, saves: &[CheckpointSave]) -> Result<Vec<Standing>> {
-        self.writer().write(Save::new(saves)).await
+    async fn checkpoint(&self, saves: &[CheckpointSave]) -> Result<Vec<Saved>> {
+        let standings = self.writer().write(Save::new(saves)).await?;
+        Ok(standings.into_iter().map(Saved::Answered).collect())
     }
 
     async fn note_progress(&self, notes: &[ProgressNote]) -> Result<Vec<bool>> {
@@ -315,7 +319,12 @@ impl Store for SqliteStore {
     }
 
     async fn strand(&self, strand: &Strand<'_>) -> Result<u32> {
-        self.writer().write(rollout::End::of(strand)).await
+        let end = rollout::End::of(strand);
+        // Looked for beside the writer: a look that finds nothing holds nobody up.
+        if !end.finds_any(self.reads(), self.clock().now()).await? {
+            return Ok(0);
+        }
+        self.writer().write(end).await
     }
 
     async fn publish(&self, build: &BuildId, manifest: &str) -> Result<()> {

@@ -5,8 +5,9 @@ use jobs_core::store::{Author, BuildRecord, STRANDED, Strand, Waiting};
 use jobs_core::{
     BuildId, ClaimNumber, EventKind, Fence, JobId, NewEvent, Route, Timestamp, micros,
 };
-use sqlx::SqliteConnection;
-use sqlx::sqlite::SqliteRow;
+use sqlx::query::Query;
+use sqlx::sqlite::{SqliteArguments, SqliteRow};
+use sqlx::{Sqlite, SqliteConnection, SqlitePool};
 
 use super::error::{During, Result};
 use super::event::{self, Line};
@@ -15,6 +16,7 @@ use super::row::Columns;
 use super::writer::Write;
 use super::{json, sql};
 
+const DOING: &str = "ending stranded jobs";
 /// What a stranded job's error says.
 const WHY: &str = "no live worker could read it until its deadline";
 
@@ -32,6 +34,17 @@ impl End {
         let Strand { ref by, waited, limit, .. } = *strand;
         Self { by: by.clone(), routes: json::rows(&routes), waited, limit }
     }
+
+    /// Whether there is any to be ended.
+    pub(super) async fn finds_any(&self, reads: &SqlitePool, now: Timestamp) -> Result<bool> {
+        let found = self.found(now, 1).fetch_optional(reads).await.during(DOING)?;
+        Ok(self.limit > 0 && found.is_some())
+    }
+
+    fn found(&self, now: Timestamp, limit: u32) -> Query<'_, Sqlite, SqliteArguments> {
+        let before = now.as_micros().saturating_sub(micros(self.waited));
+        sqlx::query(sql::STRANDED_JOBS).bind(&self.routes).bind(before).bind(limit)
+    }
 }
 
 #[async_trait]
@@ -39,10 +52,7 @@ impl Write for End {
     type Answer = u32;
 
     async fn run(&mut self, tx: &mut SqliteConnection, now: Timestamp) -> Result<u32> {
-        const DOING: &str = "ending stranded jobs";
-        let before = now.as_micros().saturating_sub(micros(self.waited));
-        let rows = sqlx::query(sql::STRANDED_JOBS).bind(&self.routes).bind(before).bind(self.limit);
-        let rows = rows.fetch_all(&mut *tx).await.during(DOING)?;
+        let rows = self.found(now, self.limit).fetch_all(&mut *tx).await.during(DOING)?;
         if rows.is_empty() {
             return Ok(0);
         }

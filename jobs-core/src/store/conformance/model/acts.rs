@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::super::super::{
-    CheckpointSave, Duty, Redrive, Renewed, Reschedule, Row, Settled, Standing,
+    CheckpointSave, Duty, Redrive, Renewed, Reschedule, Row, Saved, Settled, Standing,
 };
 use super::super::scene::{ALL, NO_JITTER, job, queue};
 use super::driver::{Driver, Worker};
@@ -401,7 +401,8 @@ impl Driver<'_> {
             self.both(save).await;
         } else {
             self.both_answer(settle, &Answer::Settled(vec![Settled::LeaseLost])).await;
-            self.both_answer(save, &Answer::Standings(vec![Standing::Lost])).await;
+            let lost = Answer::Saved(vec![Saved::Answered(Standing::Lost)]);
+            self.both_answer(save, &lost).await;
             let note = ProgressNote { fence: run.fence, text: "in vain".to_owned() };
             let note = Step::NoteProgress(vec![note]);
             self.both_answer(note, &Answer::Noted(vec![false])).await;

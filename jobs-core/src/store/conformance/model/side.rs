@@ -146,7 +146,7 @@ impl<'a> Side<'a> {
             }
             Step::Checkpoint(saves) => {
                 let own: Vec<_> = saves.iter().map(|save| self.own_save(save)).collect();
-                Answer::Standings(store.checkpoint(&own).await.unwrap())
+                Answer::Saved(store.checkpoint(&own).await.unwrap())
             }
             Step::NoteProgress(notes) => {
                 let own = |note: &ProgressNote| ProgressNote {

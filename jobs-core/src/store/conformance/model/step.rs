@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::super::super::{
     Advanced, Cancelled, CheckpointSave, Duty, Enqueued, Held, Redrive, Redriven, Renewed,
-    Reschedule, Row, ScheduleRecord, Settled, Standing, Swept, Tick,
+    Reschedule, Row, Saved, ScheduleRecord, Settled, Standing, Swept, Tick,
 };
 use super::schedules::Act;
 use crate::envelope::NewJob;
@@ -106,6 +106,7 @@ pub(super) enum Answer {
     Claimed(Option<Vec<ClaimedJob>>),
     Settled(Vec<Settled>),
     Standings(Vec<Standing>),
+    Saved(Vec<Saved>),
     Rows(Vec<Row>),
     Promoted {
         count: u32,
@@ -144,6 +145,7 @@ impl Answer {
             | Self::Claimed(_)
             | Self::Settled(_)
             | Self::Standings(_)
+            | Self::Saved(_)
             | Self::Rows(_)
             | Self::Promoted { .. }
             | Self::Refused(_)
