@@ -7,6 +7,7 @@
 //! stays text until it is parsed here.
 
 use std::fmt;
+use std::sync::Arc;
 
 /// The longest kind, in bytes.
 pub const MAX_KIND_BYTES: usize = 96;
@@ -72,9 +73,10 @@ const fn is_reserved(bytes: &[u8]) -> bool {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Kind(Box<str>);
 
-/// The name of a queue: 1 to 255 bytes of any text without control characters.
+/// The name of a queue: 1 to 255 bytes of any text without control characters. Clones share it, since
+/// every run has one.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct QueueName(Box<str>);
+pub struct QueueName(Arc<str>);
 
 /// The key of a unique job: 1 to 512 bytes of any text without control characters.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -120,7 +122,7 @@ macro_rules! name {
             /// [`InvalidName`] says which rule the text breaks.
             pub fn new(text: impl AsRef<str>) -> Result<Self, InvalidName> {
                 let parse: fn(&str) -> Result<Box<str>, InvalidName> = $parse;
-                parse(text.as_ref()).map(Self)
+                parse(text.as_ref()).map(|text| Self(text.into()))
             }
 
             /// The name as text.

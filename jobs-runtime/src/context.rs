@@ -176,6 +176,10 @@ impl<S, C> JobContext<S, C> {
     ///
     /// The job's row stays locked until the transaction ends, so commit soon.
     ///
+    /// A handler that goes on after the commit keeps its slot, and is asked to return and aborted like
+    /// any other when its worker stops or its time is up, but nothing that it then does or returns
+    /// changes the job any more; whoever waits for the job does not wait for it.
+    ///
     /// # Errors
     /// [`Interrupted::LeaseLost`] when another has the job: roll back. An infrastructure error when
     /// the store fails; a permanent one when the transaction is not one of this store.
@@ -190,11 +194,9 @@ impl<S, C> JobContext<S, C> {
     }
 
     async fn finish_in<T: UserTransaction>(&self, tx: &mut T) -> Result<Standing, JobError> {
-        let kept = self.parts.signals.kept();
-        // A checkpoint that was put off is of no use to who has succeeded.
-        kept.take_checkpoint();
         self.parts.signals.note_write(Wrote::Success);
-        let (backend, notes) = (self.parts.jobs.backend(), kept.notes());
+        // A checkpoint that was put off stays: of no use to who has succeeded, the fence then refuses it.
+        let (backend, notes) = (self.parts.jobs.backend(), self.parts.signals.kept().notes());
         let standing = backend.done_in(tx.connection(), self.fence(), &notes).await;
         standing.map_err(unanswered)
     }

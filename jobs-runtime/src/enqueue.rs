@@ -8,8 +8,8 @@ use std::time::{Duration, SystemTime};
 
 use jobs_core::store::Enqueued;
 use jobs_core::{
-    Due, Headers, Job, MAX_WAIT, NewJob, OnConflict, Priority, QueueName, Timestamp, UniqueKey,
-    UniqueWhile, encode_headers,
+    Due, Headers, Job, MAX_WAIT, NewJob, OnConflict, Priority, QueueName, StoreError,
+    StoreErrorKind, Timestamp, UniqueKey, UniqueWhile, encode_headers,
 };
 
 use crate::client::Jobs;
@@ -85,6 +85,7 @@ mod sealed {
 
 impl Answer for Enqueued {
     fn of(answers: Vec<Enqueued>) -> Self {
+        // `answered` has counted them.
         *answers.last().expect("one job has one answer")
     }
 }
@@ -235,6 +236,23 @@ impl<'a, A: Answer> Enqueue<'a, A> {
     }
 }
 
+/// Stores jobs as every enqueue outside of a transaction does: behind the gate, and saying what is
+/// produced.
+pub(crate) async fn store_jobs(jobs: &Jobs, new: &[NewJob]) -> Result<Vec<Enqueued>, Error> {
+    jobs.producer().ask(jobs, new).await?;
+    jobs.producer().publish(jobs).await;
+    answered(new, jobs.store().enqueue(new).await?)
+}
+
+/// The answers, one a job.
+fn answered(new: &[NewJob], answers: Vec<Enqueued>) -> Result<Vec<Enqueued>, Error> {
+    if answers.len() == new.len() {
+        return Ok(answers);
+    }
+    let what = format!("the store answered {} enqueues of {}", answers.len(), new.len());
+    Err(StoreError::new(StoreErrorKind::Corrupt, what).into())
+}
+
 type AnswerFuture<'a, A> = Pin<Box<dyn Future<Output = Result<A, Error>> + Send + 'a>>;
 
 impl<'a, A: Answer + 'a> IntoFuture for Enqueue<'a, A> {
@@ -245,9 +263,7 @@ impl<'a, A: Answer + 'a> IntoFuture for Enqueue<'a, A> {
         Box::pin(async move {
             let jobs = self.jobs;
             let new = self.finished()?;
-            jobs.producer().ask(jobs, &new).await?;
-            jobs.producer().publish(jobs).await;
-            Ok(A::of(jobs.store().enqueue(&new).await?))
+            Ok(A::of(store_jobs(jobs, &new).await?))
         })
     }
 }
@@ -262,7 +278,8 @@ impl<'a: 't, 't, A: Answer + 't> IntoFuture for EnqueueIn<'a, 't, A> {
             let backend = jobs.backend();
             let new = self.enqueue.finished()?;
             jobs.producer().ask(jobs, &new).await?;
-            Ok(A::of(backend.enqueue_in(self.tx.connection(), &new).await?))
+            let answers = backend.enqueue_in(self.tx.connection(), &new).await?;
+            Ok(A::of(answered(&new, answers)?))
         })
     }
 }

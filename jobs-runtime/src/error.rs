@@ -31,6 +31,10 @@ pub enum ErrorKind {
     NotFound,
     /// It took longer than the caller would wait.
     TimedOut,
+    /// A part of the worker panicked, which is a bug of ours to be reported with its text, or could not
+    /// be started, as when the system has no thread left. The worker has given up its runs, which go on
+    /// elsewhere: end the process, so that its supervisor starts it again.
+    Broken,
 }
 
 impl Error {

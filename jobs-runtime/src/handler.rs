@@ -151,18 +151,18 @@ impl JobError {
         }
     }
 
-    pub(crate) fn into_cause(self) -> Cause {
+    pub(crate) fn cause(&self) -> Cause {
+        let text = self.text.clone();
         match self.follow {
             Follow::Interrupted(interrupted) => Cause::Interrupted(interrupted),
-            Follow::Infrastructure => Cause::Infrastructure(match self.class {
-                Some(class) => format!("{class}: {}", self.text),
-                None => self.text,
+            Follow::Infrastructure => Cause::Infrastructure(match &self.class {
+                Some(class) => format!("{class}: {text}"),
+                None => text,
             }),
-            Follow::Retry(retry) => Cause::Failed {
-                class: self.class.unwrap_or_else(|| "error".to_owned()),
-                text: self.text,
-                retry,
-            },
+            Follow::Retry(retry) => {
+                let class = self.class.clone().unwrap_or_else(|| "error".to_owned());
+                Cause::Failed { class, text, retry }
+            }
         }
     }
 }

@@ -24,6 +24,7 @@ mod context;
 mod enqueue;
 mod error;
 mod handler;
+mod judge;
 mod log;
 pub mod manifest;
 mod producer;

@@ -25,6 +25,7 @@ pub(crate) static PROMOTE: Seldom = Seldom::new();
 pub(crate) static SWEEP: Seldom = Seldom::new();
 pub(crate) static SCHEDULE: Seldom = Seldom::new();
 pub(crate) static UNREADABLE_SCHEDULE: Seldom = Seldom::new();
+pub(crate) static EXPIRE: Seldom = Seldom::new();
 pub(crate) static PRUNE: Seldom = Seldom::new();
 pub(crate) static STRANDED: Seldom = Seldom::new();
 pub(crate) static WRONG_VOUCH: Seldom = Seldom::new();

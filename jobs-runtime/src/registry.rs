@@ -2,6 +2,7 @@
 //!
 //! Deliberately absent: collection at link time. It silently drops the crates that nobody names.
 
+mod around;
 mod erased;
 
 use std::collections::hash_map::Entry;
@@ -16,8 +17,11 @@ use jobs_core::{
     Versioned,
 };
 
+use self::around::Around;
+pub use self::around::Next;
 use self::erased::{Erased, FunctionHandler, TraitHandler};
 pub(crate) use self::erased::{PrepareError, Prepared, StoredText};
+use crate::context::Parts;
 use crate::handler::{Ends, Handler, HandlerFn, JobError, Outcome, Takes};
 use crate::manifest::ProducedKind;
 use crate::run::{RunInfo, RunKind};
@@ -62,32 +66,6 @@ pub(crate) struct Handled<S> {
 enum Known {
     Handled(usize),
     Retired,
-}
-
-type Around<S> =
-    dyn Fn(S, Arc<RunInfo>, Next) -> BoxFuture<'static, Result<Outcome, JobError>> + Send + Sync;
-
-/// The rest of a run, as a middleware sees it.
-pub struct Next(BoxFuture<'static, Result<Outcome, JobError>>);
-
-impl Next {
-    pub(crate) fn new(rest: BoxFuture<'static, Result<Outcome, JobError>>) -> Self {
-        Self(rest)
-    }
-
-    /// Runs the rest: the next middleware, or the handler.
-    ///
-    /// # Errors
-    /// What the handler returned.
-    pub async fn run(self) -> Result<Outcome, JobError> {
-        self.0.await
-    }
-}
-
-impl fmt::Debug for Next {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Next")
-    }
 }
 
 impl<S: Clone + Send + Sync + 'static> Registry<S> {
@@ -326,21 +304,26 @@ impl<S> Handled<S> {
 }
 
 impl<S> Handlers<S> {
-    /// What this build knows of a kind.
+    /// How this build reads a kind.
     pub(crate) fn reader(&self, kind: &str) -> Reader<'_> {
+        self.known(kind).0
+    }
+
+    /// What this build knows of a kind, and its handler where it has one.
+    pub(crate) fn known(&self, kind: &str) -> (Reader<'_>, Option<&Handled<S>>) {
         match self.by_kind.get(kind) {
-            None => Reader::Unknown,
-            Some(Known::Retired) => Reader::Retired,
-            Some(Known::Handled(at)) => Reader::Reads(&self.handled[*at].lines),
+            None => (Reader::Unknown, None),
+            Some(Known::Retired) => (Reader::Retired, None),
+            Some(Known::Handled(at)) => {
+                let handled = &self.handled[*at];
+                (Reader::Reads(&handled.lines), Some(handled))
+            }
         }
     }
 
     /// The handler of a kind, where this build has one.
     pub(crate) fn handled(&self, kind: &str) -> Option<&Handled<S>> {
-        match self.by_kind.get(kind)? {
-            Known::Handled(at) => Some(&self.handled[*at]),
-            Known::Retired => None,
-        }
+        self.known(kind).1
     }
 
     pub(crate) fn all(&self) -> &[Handled<S>] {
@@ -364,8 +347,17 @@ impl<S> Handlers<S> {
         kinds.map(|(kind, _)| kind.as_str())
     }
 
-    pub(crate) fn around(&self) -> &[Arc<Around<S>>] {
-        &self.around
+    /// A decoded job inside its middleware.
+    pub(crate) fn wrapped(
+        &self,
+        state: &S,
+        prepared: Prepared<S>,
+        parts: Parts,
+    ) -> BoxFuture<'static, Result<Outcome, JobError>>
+    where
+        S: Clone + Send + Sync + 'static,
+    {
+        around::wrapped(&self.around, state, prepared, parts)
     }
 }
 

@@ -8,12 +8,15 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use jobs_core::store::{CheckpointSave, Saved, Standing, Store};
-use jobs_core::{Fence, Headers, JobId, Policy, QueueName, StoreError, StoreErrorKind, Timestamp};
+use jobs_core::{
+    ClaimedJob, Fence, Headers, JobId, Policy, QueueName, StoreError, StoreErrorKind, Timestamp,
+};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::board::Board;
-pub(crate) use self::kept::Kept;
+use self::kept::Kept;
+pub(crate) use self::kept::{Before, PutOff};
 use crate::log::Seldom;
 
 /// Why a handler is asked to return.
@@ -76,6 +79,23 @@ pub struct RunInfo {
 }
 
 impl RunInfo {
+    /// What is known of a claimed job whose run may take so long.
+    pub(crate) fn of(job: &ClaimedJob, of: Arc<RunKind>, timeout: Option<Duration>) -> Self {
+        // Headers are for people and middleware; malformed ones must not fail the job.
+        let headers = job.headers.as_deref().and_then(|text| serde_json::from_str(text).ok());
+        Self {
+            fence: job.fence,
+            of,
+            queue: job.queue.clone(),
+            key_number: job.key_number,
+            failures: job.counters.failures,
+            interruptions: job.counters.interruptions,
+            headers: headers.unwrap_or_default(),
+            enqueued_at: job.enqueued_at,
+            deadline: timeout.map(crate::clock::instant_in),
+        }
+    }
+
     /// The job.
     pub fn id(&self) -> JobId {
         self.fence.job
@@ -132,7 +152,8 @@ pub(crate) struct RunSignals {
     wrote: AtomicU8,
     polled_since_us: AtomicU64,
     finishes: AtomicBool,
-    spawned: Mutex<JoinSet<()>>,
+    /// Made for the first: most handlers spawn nothing.
+    spawned: Mutex<Option<JoinSet<()>>>,
     kept: Kept,
 }
 
@@ -150,17 +171,15 @@ impl RunSignals {
     /// Spawns work that belongs to the run.
     pub(crate) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
         let mut spawned = self.spawned.lock().unwrap_or_else(PoisonError::into_inner);
+        let spawned = spawned.get_or_insert_default();
         while spawned.try_join_next().is_some() {}
         spawned.spawn(work);
     }
 
     /// Aborts what the run spawned, and waits until it has really ended.
     pub(crate) async fn end_spawned(&self) {
-        let mut spawned = {
-            let mut held = self.spawned.lock().unwrap_or_else(PoisonError::into_inner);
-            std::mem::take(&mut *held)
-        };
-        if !spawned.is_empty() {
+        let spawned = self.spawned.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(mut spawned) = spawned {
             spawned.shutdown().await;
         }
     }

@@ -17,7 +17,7 @@ impl Signals {
         let take = |kind| {
             signal(kind).map_err(|error| {
                 let what = format!("can't listen for signals: {error}");
-                Error::new(ErrorKind::Configuration, what)
+                Error::new(ErrorKind::Broken, what)
             })
         };
         Ok(Self { term: take(SignalKind::terminate())?, int: take(SignalKind::interrupt())? })

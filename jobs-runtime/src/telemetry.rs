@@ -40,6 +40,7 @@ pub(crate) struct Meters {
     outcomes: HashMap<&'static str, Counter>,
     dead: Counter,
     lost: Counter,
+    not_progressing: Counter,
     claim_batch: Histogram,
     settle_batch: Histogram,
     lease_margin: Histogram,
@@ -73,7 +74,7 @@ impl DrainMeters {
 
 /// The meters of one kind.
 #[derive(Debug)]
-struct KindMeters {
+pub(crate) struct KindMeters {
     claims: Counter,
     tolerated: Counter,
     wait: Histogram,
@@ -90,6 +91,16 @@ impl KindMeters {
             run: histogram!("jobs_run_seconds", "kind" => kind),
         }
     }
+
+    /// A run starts, so long after its job fell due.
+    pub(crate) fn started(&self, waited: Duration) {
+        self.wait.record(waited);
+    }
+
+    /// A run has ended, so long after it started.
+    pub(crate) fn ended(&self, took: Duration) {
+        self.run.record(took);
+    }
 }
 
 impl Meters {
@@ -102,6 +113,7 @@ impl Meters {
             outcomes: OUTCOMES.into_iter().map(outcome).collect(),
             dead: counter!("jobs_dead_total"),
             lost: counter!("jobs_settlements_lost_total"),
+            not_progressing: counter!("jobs_not_progressing_total"),
             claim_batch: histogram!("jobs_claim_batch_size"),
             settle_batch: histogram!("jobs_settle_batch_size"),
             lease_margin: histogram!("jobs_lease_margin_seconds"),
@@ -111,29 +123,23 @@ impl Meters {
         }
     }
 
-    fn kind(&self, kind: &str) -> &KindMeters {
+    /// The meters of the runs of a kind.
+    pub(crate) fn of_kind(&self, kind: &str) -> &KindMeters {
         self.kinds.get(kind).unwrap_or(&self.others)
     }
 
     /// A claim was answered with jobs of these kinds.
-    pub(crate) fn claimed<'a>(&self, kinds: impl ExactSizeIterator<Item = &'a str>) {
+    pub(crate) fn claimed(&self, kinds: &[&str]) {
         self.claim_batch.record(number(kinds.len()));
-        kinds.for_each(|kind| self.kind(kind).claims.increment(1));
-    }
-
-    /// A run starts, so long after its job fell due.
-    pub(crate) fn started(&self, kind: &str, waited: Duration) {
-        self.kind(kind).wait.record(waited);
-    }
-
-    /// A run has ended, so long after it started.
-    pub(crate) fn ended(&self, kind: &str, took: Duration) {
-        self.kind(kind).run.record(took);
+        for alike in kinds.chunk_by(|a, b| a == b) {
+            let count = u64::try_from(alike.len()).unwrap_or(u64::MAX);
+            self.of_kind(alike[0]).claims.increment(count);
+        }
     }
 
     /// A run reads what a newer build wrote, which vouched for this one's version.
     pub(crate) fn tolerated(&self, kind: &str) {
-        self.kind(kind).tolerated.increment(1);
+        self.of_kind(kind).tolerated.increment(1);
     }
 
     /// What a newer build vouched for is not readable here after all.
@@ -179,6 +185,11 @@ impl Meters {
     /// The settlement of a run came too late.
     pub(crate) fn lost(&self) {
         self.lost.increment(1);
+    }
+
+    /// A job was interrupted again and again without getting on.
+    pub(crate) fn not_progressing(&self) {
+        self.not_progressing.increment(1);
     }
 
     /// So much was done since the request to stop, of which `told` was measured before. While the drain

@@ -1,12 +1,12 @@
 //! For the tests of applications: handlers without a database, and a rollout as a simulation.
 //!
 //! 1. Nothing here waits: time stands still until a test moves it, and chance comes from a seed.
-//! 2. Jobs are judged, decoded and settled by the same rules as in a worker.
+//! 2. Jobs are judged, decoded, run inside their middleware and settled by the same code as in a worker.
 //! 3. What an application enqueues goes into the store in memory, which is the reference that the
 //!    others are compared with.
 //!
-//! Deliberately absent: leases, heartbeats and drains of one process. Run a [`Worker`](crate::Worker)
-//! over `memory:` for those.
+//! Deliberately absent: leases, heartbeats, time-outs, and what a stop asks of handlers, undo included.
+//! Run a [`Worker`](crate::Worker) over `memory:` for those.
 //!
 //! ```
 //! # use std::time::Duration;

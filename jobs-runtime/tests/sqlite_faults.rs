@@ -127,6 +127,26 @@ fn dropped_calls_leave_no_connection_inside_a_transaction() {
 }
 
 #[test]
+fn a_caller_that_stands_still_half_way_holds_up_no_other() {
+    let runtime = runtime();
+    let _inside = runtime.enter();
+    let scene = runtime.block_on(Scene::fresh());
+    let one = [job("{}")];
+    runtime.block_on(scene.store.enqueue(&one)).expect("the writer has nothing to do after it");
+    // A single job is stored by its caller, on the writer's connection.
+    let mut standing = pin!(scene.store.enqueue(&one));
+    let mut context = Context::from_waker(Waker::noop());
+    assert!(standing.as_mut().poll(&mut context).is_pending());
+    runtime.block_on(async {
+        scene.store.enqueue(&[job("{}"), job("{}")]).await.expect("the writer works on");
+        standing.await.expect("and the caller goes on where it stood");
+        scene.store.enqueue(&one).await.expect("so does the next one");
+        let all = scene.store.jobs(&Filter::default(), 100).await.expect("a listing");
+        assert_eq!(all.len(), 5);
+    });
+}
+
+#[test]
 fn the_log_is_cut_as_soon_as_a_reader_that_pinned_it_has_left() {
     const LIMIT: u64 = 4 * 1024 * 1024;
     runtime().block_on(async {

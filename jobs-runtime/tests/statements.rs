@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jobs_runtime::prelude::*;
-use jobs_runtime::{DrainReport, Lease, ManualClock, Random, SeededRandom, Timestamp};
+use jobs_runtime::{DrainReport, Lease, ManualClock, Random, SeededRandom, SystemClock, Timestamp};
 use serde::{Deserialize, Serialize};
 use statements_store::{Calls, Counted, Counter};
 use tokio::sync::oneshot;

@@ -1,10 +1,12 @@
 //! What applications use in their own tests: handlers inline, and a rollout in virtual time.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use jobs_runtime::prelude::*;
 use jobs_runtime::testing::{Inline, Plan, Simulation, decode_golden, enqueued, not_enqueued};
-use jobs_runtime::{Handlers, State};
+use jobs_runtime::{Handlers, NewJob, Next, RunInfo, State};
 use serde::{Deserialize, Serialize};
 
 /// What the build before knew.
@@ -44,6 +46,7 @@ mod new {
 
     impl From<WelcomeV1> for Welcome {
         fn from(past: WelcomeV1) -> Self {
+            assert_ne!(past.to, "nobody at all", "this one can't be converted");
             Self { address: past.to }
         }
     }
@@ -102,6 +105,80 @@ async fn a_queue_is_drained_where_it_is_called() {
     inline.advance(Duration::from_hours(1));
     let drained = inline.drain().await;
     assert_eq!((drained.succeeded, drained.snoozed), (2, 1), "two digests, and the snooze again");
+}
+
+/// Leaves all that a handler can leave on its job.
+#[derive(Debug, Serialize, Deserialize, Job)]
+#[job(kind = "mail.report", version = "1.0.0", checkpoint = Page, checkpoint_every = "1h")]
+struct Report {}
+
+#[derive(Debug, PartialEq, Serialize, Deserialize, Checkpoint)]
+#[checkpoint(version = "1.0.0")]
+struct Page(u32);
+
+async fn report(_: Report, mut cx: JobContext<usize, Page>) -> Result<(), JobError> {
+    let Page(from) = cx.resume_or(Page(0));
+    if cx.failures() == 0 && from == 0 {
+        return Err(JobError::new("not yet").retry_in(Duration::ZERO));
+    }
+    // The first is written at once, the second put off until the run has ended.
+    cx.checkpoint(&Page(from + 1)).await?;
+    cx.checkpoint(&Page(from + 2)).await?;
+    cx.progress(format!("page {}", from + 2));
+    cx.set_result(&(from + 2))?;
+    if from == 0 { Err(JobError::new("half-way").retry_in(Duration::ZERO)) } else { Ok(()) }
+}
+
+#[tokio::test]
+async fn what_a_handler_leaves_on_its_job_is_kept_as_in_a_worker() {
+    let wrapped = Arc::new(AtomicUsize::new(0));
+    let counting = wrapped.clone();
+    let around = move |_: usize, _: Arc<RunInfo>, next: Next| {
+        counting.fetch_add(1, Ordering::SeqCst);
+        next.run()
+    };
+    let handlers = Registry::new().handle(report).around(around).build().unwrap();
+    let inline = Inline::new(handlers, 0).await;
+    let id = inline.jobs().enqueue(Report {}).await.unwrap().id();
+    let read = async || inline.jobs().job(id).await.unwrap().unwrap();
+    assert_eq!(inline.drain().await.failed.len(), 2, "and then it succeeded");
+    let record = read().await;
+    assert_eq!((record.state, record.counters.failures), (State::Succeeded, 0));
+    assert_eq!(record.checkpoint.unwrap().text, "4");
+    assert_eq!(record.progress.as_deref(), Some("page 4"));
+    assert_eq!(record.result.as_deref(), Some("4"));
+    assert_eq!(wrapped.load(Ordering::SeqCst), 3, "each run went through the middleware");
+}
+
+#[tokio::test]
+async fn a_run_by_itself_is_of_its_own_job_whatever_became_of_the_one_before() {
+    let inline = Inline::new(new::handlers(), ()).await;
+    inline.run(welcome("")).await.unwrap_err();
+    inline.run(welcome("later")).await.unwrap();
+    inline.advance(Duration::from_mins(2));
+    assert_eq!(inline.run(welcome("ann")).await.unwrap(), Outcome::Done);
+    assert_eq!(inline.drain().await.snoozed, 1, "the one that was put off is due again");
+}
+
+#[tokio::test]
+async fn a_job_that_no_worker_would_start_is_not_run() {
+    let inline = Inline::new(new::handlers(), ()).await;
+    let late = inline.jobs().enqueue(welcome("ann")).expires_in(Duration::from_secs(1));
+    let late = late.await.unwrap().id();
+    inline.advance(Duration::from_secs(2));
+    assert_eq!(inline.drain().await.succeeded, 0);
+    let record = inline.jobs().job(late).await.unwrap().unwrap();
+    assert_eq!((record.state, record.error_class.as_deref()), (State::Dead, Some("expired")));
+}
+
+#[tokio::test]
+async fn a_conversion_that_panics_is_a_dead_letter_and_no_panic_of_the_test() {
+    let inline = Inline::new(new::handlers(), ()).await;
+    let old = NewJob::of(&old::Welcome { to: "nobody at all".to_owned() }, 1_024).unwrap();
+    let old = inline.jobs().enqueue_new(old).await.unwrap().id();
+    assert_eq!(inline.drain().await.failed.len(), 1);
+    let record = inline.jobs().job(old).await.unwrap().unwrap();
+    assert_eq!((record.state, record.error_class.as_deref()), (State::Dead, Some("upcast_failed")));
 }
 
 #[tokio::test]

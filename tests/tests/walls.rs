@@ -54,6 +54,7 @@ fn dispatch_and_handlers_know_no_store() {
     assert_never_names(
         &[
             "jobs-runtime/src/handler.rs",
+            "jobs-runtime/src/judge.rs",
             "jobs-runtime/src/registry.rs",
             "jobs-runtime/src/registry",
             "jobs-runtime/src/worker/dispatch.rs",

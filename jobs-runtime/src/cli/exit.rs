@@ -92,7 +92,7 @@ impl From<Error> for Failure {
         let exit = match error.kind() {
             ErrorKind::Store(kind) => of_kind(kind),
             ErrorKind::NotFound | ErrorKind::Unreadable => Exit::Finding,
-            ErrorKind::TimedOut => Exit::TryAgain,
+            ErrorKind::TimedOut | ErrorKind::Broken => Exit::TryAgain,
             ErrorKind::Payload | ErrorKind::Configuration | ErrorKind::WrongTransaction => {
                 Exit::WrongCommand
             }

@@ -9,7 +9,7 @@ use jobs_core::store::{CheckpointSave, Standing};
 
 use super::{JobContext, unanswered};
 use crate::handler::JobError;
-use crate::run::{self, Wrote};
+use crate::run::{self, Before, Wrote};
 use crate::store::UserTransaction;
 
 /// The largest checkpoint: 64 KiB of JSON text.
@@ -77,27 +77,29 @@ impl<S, C: Versioned> JobContext<S, C> {
     /// larger than [`MAX_CHECKPOINT_BYTES`].
     ///
     /// # Cancel safety
-    /// A dropped call has saved it or not, and may still do so: await it before another is saved.
+    /// A dropped call has saved it or not, and may still do so: await it before another is saved. If none
+    /// is, it is written when the run ends.
     pub async fn checkpoint(&self, at: &C) -> Result<(), JobError> {
         let (save, now) = self.save(at)?;
         let kept = self.parts.signals.kept();
         let every = self.parts.info.of.checkpoint_every;
         let is_early = every.is_some_and(|every| self.pace.is_early(now, every));
+        // Also what is written at once: this call may be dropped half-way.
+        let earlier = kept.put_off(save.clone());
         if is_early && self.standing_here().is_ok() {
-            kept.put_off(save);
             return Ok(());
         }
-        kept.take_checkpoint();
         self.parts.signals.note_write(Wrote::Checkpoint);
         match run::save(self.parts.jobs.store(), &save).await {
             Ok(standing) => {
+                kept.settle_checkpoint(&save, None);
                 self.pace.written(now);
                 self.stand(standing)
             }
             Err(error) => {
                 // It may be back when the run ends.
-                if error.is_transient() {
-                    kept.put_off(save);
+                if !error.is_transient() {
+                    kept.settle_checkpoint(&save, earlier);
                 }
                 Err(unanswered(error.into()))
             }
@@ -110,8 +112,15 @@ impl<S, C: Versioned> JobContext<S, C> {
         at: &C,
     ) -> Result<Standing, JobError> {
         let (save, _) = self.save(at)?;
-        // What was put off came before this, and must not follow it.
-        self.parts.signals.kept().take_checkpoint();
+        let kept = self.parts.signals.kept();
+        let before = if kept.has_undoubted() {
+            // Where the store does not say it, what was put off is dropped.
+            let record = self.parts.jobs.inspect().job(self.info().id()).await;
+            record.ok().map(Before::of)
+        } else {
+            None
+        };
+        kept.follow_in_transaction(&save, before);
         self.parts.signals.note_write(Wrote::Checkpoint);
         let standing = self.parts.jobs.backend().checkpoint_in(tx.connection(), &save).await;
         standing.map_err(unanswered)

@@ -131,5 +131,4 @@ fn step(
 }
 
 #[cfg(test)]
-#[path = "decide/tests.rs"]
 mod tests;

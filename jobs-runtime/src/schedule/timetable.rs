@@ -150,5 +150,4 @@ fn cron(fields: &str, zone: TimeZone) -> Result<Timetable, InvalidTimetable> {
 }
 
 #[cfg(test)]
-#[path = "timetable/tests.rs"]
 mod tests;

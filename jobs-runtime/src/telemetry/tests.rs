@@ -131,9 +131,9 @@ fn measured() -> BTreeMap<String, f64> {
     metrics::with_local_recorder(&kept, || {
         let handlers = Registry::<()>::new().build().expect("an empty registry is in order");
         let meters = Meters::of(&handlers);
-        meters.claimed(["a", "b"].into_iter());
-        meters.started("a", Duration::ZERO);
-        meters.ended("a", Duration::ZERO);
+        meters.claimed(&["a", "b"]);
+        meters.of_kind("a").started(Duration::ZERO);
+        meters.of_kind("a").ended(Duration::ZERO);
         meters.tolerated("a");
         meters.vouched_wrongly();
         meters.stranded(3);

@@ -4,16 +4,16 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use jobs_core::store::{Author, Claim, Claimed, Head, NewWorker};
+use jobs_core::store::{Author, Claim, Claimed, Head, NewWorker, Row};
 use jobs_core::{
-    BuildId, ClaimedJob, Clock, Ending, Failure, Ladder, Lease, OldCheckpoint, QueueName, Random,
-    Reader, Refusal, Retry, Route, RouteVerdict, Run, Stamp, Verdict, WorkerId, WorkerName, judge,
-    transition,
+    BuildId, ClaimedJob, Clock, Ending, Ladder, Lease, Notes, QueueName, Random, Route,
+    RouteVerdict, Run, Settlement, WorkerId, WorkerName, transition,
 };
 
 use crate::client::Jobs;
+use crate::judge::{self, Wanted};
 use crate::manifest::Manifest;
-use crate::registry::{Handled, Handlers, PrepareError, Prepared, StoredText};
+use crate::registry::{Handlers, Prepared};
 
 /// How long a route that is not read is left alone, as a worker does.
 const COOL_DOWN: Duration = Duration::from_secs(10);
@@ -89,16 +89,25 @@ impl Engine {
         }
     }
 
-    /// Writes how a run ended; a run whose fence no longer holds changes nothing.
-    pub(super) async fn settle(&self, job: &ClaimedJob, ending: &Ending, ladder: &Ladder) {
-        let run = Run {
-            fence: job.fence,
-            counters: job.counters,
-            budget: job.budget,
-            refused: job.refused.clone(),
+    /// Writes how a run ended, with what its handler left; a run whose fence no longer holds changes
+    /// nothing. The row says what stands of its counters: a checkpoint may have reset them.
+    pub(super) async fn settle(
+        &self,
+        job: &ClaimedJob,
+        ending: &Ending,
+        ladder: &Ladder,
+        notes: Notes,
+    ) {
+        let store = self.jobs.store();
+        let rows = store.reread(&[job.fence]).await.expect("the memory store answers");
+        let counters = match rows.first() {
+            Some(Row::Running(counters)) => *counters,
+            _ => job.counters,
         };
+        let run = Run { counters, ..Run::from(job) };
         let settlement = transition(&run, ending, ladder, self.random.draw());
-        let settled = self.jobs.store().settle(&self.author(), &[settlement]).await;
+        let settlement = Settlement { notes, ..settlement };
+        let settled = store.settle(&self.author(), &[settlement]).await;
         settled.expect("the memory store answers");
     }
 
@@ -108,62 +117,9 @@ impl Engine {
         job: &ClaimedJob,
         handlers: &Handlers<S>,
     ) -> Result<Prepared<S>, Ending> {
-        let stamp = Stamp::parse(&job.version, job.min_reader.as_deref())
-            .map_err(|error| Ending::MalformedVersion(error.to_string()))?;
-        let verdict = judge(stamp, handlers.reader(&job.kind));
-        let major = match verdict {
-            Verdict::Run => stamp.version().major,
-            Verdict::Upcast { from } | Verdict::TolerantRead { from } => from,
-            Verdict::Retired => return Err(Ending::Retired),
-            Verdict::Refuse(refusal) => return Err(self.refused(job, refusal)),
-        };
-        let handled = handlers.handled(&job.kind);
-        let handled = handled.ok_or_else(|| self.refused(job, Refusal::UnknownKind))?;
-        let checkpoint = self.checkpoint(job, handled)?;
-        let payload = StoredText { major, text: &job.payload };
-        handled.erased.prepare(payload, checkpoint).map_err(|error| match verdict {
-            Verdict::TolerantRead { .. } => self.refused(job, Refusal::Newer),
-            _ => unreadable(&error),
-        })
+        let build = judge::Build { handlers, label: &self.build };
+        let judged = build.judged(job)?;
+        let prepared = judged.prepare(job, Wanted::Run);
+        prepared.map_err(|unreadable| build.unreadable(job, &judged, unreadable))
     }
-
-    /// The saved checkpoint, where there is one that the run resumes from.
-    fn checkpoint<'j, S>(
-        &self,
-        job: &'j ClaimedJob,
-        handled: &Handled<S>,
-    ) -> Result<Option<StoredText<'j>>, Ending> {
-        let Some(saved) = &job.checkpoint else { return Ok(None) };
-        let stamp = Stamp::parse(&saved.version, saved.min_reader.as_deref())
-            .map_err(|error| Ending::MalformedVersion(error.to_string()))?;
-        if handled.checkpoint_lines.is_empty() {
-            return Err(self.refused(job, Refusal::Checkpoint));
-        }
-        let restarts = handled.policy.on_old_checkpoint == OldCheckpoint::Restart;
-        let major = match judge(stamp, Reader::Reads(&handled.checkpoint_lines)) {
-            Verdict::Run => stamp.version().major,
-            Verdict::Upcast { from } | Verdict::TolerantRead { from } => from,
-            Verdict::Refuse(Refusal::Older) if restarts => return Ok(None),
-            Verdict::Refuse(_) | Verdict::Retired => {
-                return Err(self.refused(job, Refusal::Checkpoint));
-            }
-        };
-        Ok(Some(StoredText { major, text: &saved.text }))
-    }
-
-    fn refused(&self, job: &ClaimedJob, refusal: Refusal) -> Ending {
-        let text = format!("{} {}", job.kind, job.version);
-        Ending::Refused { refusal, build: self.build.to_string(), text }
-    }
-}
-
-fn unreadable(error: &PrepareError) -> Ending {
-    let (class, text) = match error {
-        PrepareError::Payload(error) => ("malformed_payload", jobs_core::chain(error)),
-        PrepareError::Checkpoint(error) => ("malformed_checkpoint", jobs_core::chain(error)),
-        PrepareError::CheckpointPanicked(_) => {
-            ("upcast_failed", "the upcast of the checkpoint panicked".to_owned())
-        }
-    };
-    Ending::Unreadable(Failure { class: class.to_owned(), text, retry: Retry::Never })
 }

@@ -2,18 +2,19 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use jobs_core::{
-    BuildId, ClaimedJob, Ending, Failure, Interruption, Job, JobId, Ladder, ManualClock, QueueName,
-    SeededRandom, Timestamp,
+    BuildId, ClaimedJob, Ending, Job, JobId, ManualClock, Notes, QueueName, SeededRandom, Timestamp,
 };
 use tokio::sync::Mutex;
 
 use super::engine::Engine;
 use crate::client::Jobs;
 use crate::context::Parts;
-use crate::handler::{Cause, JobError, Outcome};
+use crate::handler::{JobError, Outcome};
+use crate::judge;
 use crate::registry::Handlers;
 use crate::run::{Board, RunInfo, RunSignals};
 
@@ -29,6 +30,8 @@ pub struct Inline<S> {
     handlers: Handlers<S>,
     state: S,
     engine: Mutex<Engine>,
+    /// How many jobs were run by themselves.
+    runs: AtomicU64,
 }
 
 /// What [`Inline::drain`] did.
@@ -57,7 +60,7 @@ impl<S: Clone + Send + Sync + 'static> Inline<S> {
         let jobs = jobs.open("memory:").await.expect("the store in memory opens");
         let build = BuildId::default();
         let engine = Engine::register(&jobs, clock.clone(), random, &build, &handlers).await;
-        Self { jobs, clock, handlers, state, engine: Mutex::new(engine) }
+        Self { jobs, clock, handlers, state, engine: Mutex::new(engine), runs: AtomicU64::new(0) }
     }
 
     /// The client to hand to the application's code.
@@ -71,7 +74,10 @@ impl<S: Clone + Send + Sync + 'static> Inline<S> {
     }
 
     /// Runs the handler of one job, encoded and decoded as a stored one, and answers what it
-    /// returned. The job is its own: whatever else is enqueued stays as it is.
+    /// returned. Whatever else is enqueued stays as it is.
+    ///
+    /// The job is then settled as in a worker: one that failed or was put off waits for its next run,
+    /// which [`drain`](Self::drain) starts once the clock has come there.
     ///
     /// # Errors
     /// What the handler returned.
@@ -79,18 +85,18 @@ impl<S: Clone + Send + Sync + 'static> Inline<S> {
     /// # Panics
     /// When the job can't be stored or this registry does not handle it; when the handler panics.
     pub async fn run<J: Job>(&self, job: J) -> Result<Outcome, JobError> {
-        const OWN: &str = "testing";
-        let jobs = self.jobs();
-        jobs.enqueue(job).queue(OWN).await.expect("the job can be stored");
-        let queue = QueueName::new(OWN).expect("a short name");
         let mut engine = self.engine.lock().await;
+        // A queue of its own, since an earlier one may be ready again.
+        let nth = self.runs.fetch_add(1, Ordering::Relaxed);
+        let queue = QueueName::new(format!("testing.{nth}")).expect("a short name");
+        let enqueue = self.jobs().enqueue(job).queue(queue.as_str());
+        enqueue.await.expect("the job can be stored");
         let claimed = engine.claim(&[queue], &self.handlers, 1).await;
         let job = claimed.first().expect("the job is ready");
         let ended = self.call(&engine, job).await;
         let ended = ended.unwrap_or_else(|ending| panic!("the job was not run: {ending:?}"));
-        let ending = if ended.is_ok() { Ending::Done } else { given_up() };
-        engine.settle(job, &ending, &Ladder::default()).await;
-        ended
+        self.settle(&engine, job, &ended.ending, ended.notes).await;
+        ended.result
     }
 
     /// Runs what is due, one job after another, with what the handlers enqueue meanwhile, until
@@ -110,9 +116,9 @@ impl<S: Clone + Send + Sync + 'static> Inline<S> {
             queues.dedup();
             let claimed = engine.claim(&queues, &self.handlers, 1).await;
             let Some(job) = claimed.first() else { return drained };
-            let ending = match self.call(&engine, job).await {
-                Ok(result) => ending(result),
-                Err(ending) => ending,
+            let (ending, notes) = match self.call(&engine, job).await {
+                Ok(ended) => (ended.ending, ended.notes),
+                Err(ending) => (ending, Notes::default()),
             };
             match &ending {
                 Ending::Done => drained.succeeded += 1,
@@ -123,54 +129,48 @@ impl<S: Clone + Send + Sync + 'static> Inline<S> {
                 }
                 other => drained.failed.push((job.fence.job, format!("{other:?}"))),
             }
-            let ladder = self.handlers.handled(&job.kind).map(|handled| handled.ladder.clone());
-            engine.settle(job, &ending, &ladder.unwrap_or_default()).await;
+            self.settle(&engine, job, &ending, notes).await;
         }
     }
 
-    async fn call(
-        &self,
-        engine: &Engine,
-        job: &ClaimedJob,
-    ) -> Result<Result<Outcome, JobError>, Ending> {
+    /// Runs the handler of a claimed job inside its middleware, and writes the checkpoint that it put
+    /// off, as a worker does once the handler has ended.
+    async fn call(&self, engine: &Engine, job: &ClaimedJob) -> Result<Ended, Ending> {
         let prepared = engine.prepare(job, &self.handlers)?;
         let handled = self.handlers.handled(&job.kind).expect("what was prepared is handled");
-        let headers = job.headers.as_deref().and_then(|text| serde_json::from_str(text).ok());
-        let info = RunInfo {
-            fence: job.fence,
-            of: handled.of.clone(),
-            queue: job.queue.clone(),
-            failures: job.counters.failures,
-            interruptions: job.counters.interruptions,
-            headers: headers.unwrap_or_default(),
-            key_number: job.key_number,
-            enqueued_at: job.enqueued_at,
-            deadline: None,
-        };
+        let signals = Arc::new(RunSignals::default());
         let parts = Parts {
             jobs: engine.jobs.clone(),
-            info: Arc::new(info),
-            signals: Arc::new(RunSignals::default()),
+            info: Arc::new(RunInfo::of(job, handled.of.clone(), None)),
+            signals: signals.clone(),
             board: Arc::new(Board::new(ANSWERS_WITHIN)),
         };
-        Ok(prepared(self.state.clone(), parts).await)
+        let result = self.handlers.wrapped(&self.state, prepared, parts).await;
+        signals.end_spawned().await;
+        if let Some(put_off) = signals.kept().take_checkpoint() {
+            let saved = self.jobs.store().checkpoint(&[put_off.save]).await;
+            saved.expect("the memory store answers");
+        }
+        let mut notes = signals.kept().take_notes();
+        let ending = judge::returned(&result, signals.reason());
+        if ending != Ending::Done {
+            // Only what succeeded has a result.
+            notes.result = None;
+        }
+        Ok(Ended { result, ending, notes })
+    }
+
+    async fn settle(&self, engine: &Engine, job: &ClaimedJob, ending: &Ending, notes: Notes) {
+        let ladder = self.handlers.handled(&job.kind).map(|handled| handled.ladder.clone());
+        engine.settle(job, ending, &ladder.unwrap_or_default(), notes).await;
     }
 }
 
-fn ending(result: Result<Outcome, JobError>) -> Ending {
-    match result {
-        Ok(Outcome::Done) => Ending::Done,
-        Ok(Outcome::Snooze(wait)) => Ending::Snoozed(wait),
-        Err(error) => match error.into_cause() {
-            Cause::Failed { class, text, retry } => Ending::Failed(Failure { class, text, retry }),
-            Cause::Infrastructure(text) => Ending::Interrupted(Interruption::Infrastructure(text)),
-            Cause::Interrupted(_) => given_up(),
-        },
-    }
-}
-
-fn given_up() -> Ending {
-    Ending::Interrupted(Interruption::GivenUp)
+/// How a run ended.
+struct Ended {
+    result: Result<Outcome, JobError>,
+    ending: Ending,
+    notes: Notes,
 }
 
 impl<S> fmt::Debug for Inline<S> {

@@ -11,7 +11,7 @@ use std::time::Duration;
 use jobs_core::store::{Filter, Leaving, Sweep};
 use jobs_core::{
     BuildId, ClaimedJob, Clock, Ending, Fence, Interruption, Job, JobId, Ladder, ManualClock,
-    NewJob, QueueName, Random, SeededRandom, State, below,
+    NewJob, Notes, QueueName, Random, SeededRandom, State, below,
 };
 
 use super::engine::Engine;
@@ -152,7 +152,8 @@ struct World<'a, S> {
     /// When workers are killed, the next one last.
     kills: Vec<Duration>,
     step: usize,
-    sent: usize,
+    /// The jobs that were enqueued so far, in the order of the load.
+    sent: Vec<JobId>,
     seen: HashMap<JobId, Seen>,
 }
 
@@ -202,7 +203,7 @@ impl<'a, S: Clone + Send + Sync + 'static> World<'a, S> {
             workers: Vec::new(),
             kills,
             step: 0,
-            sent: 0,
+            sent: Vec::new(),
             seen: HashMap::new(),
         };
         for _ in 0..world.simulation.plan.workers {
@@ -255,7 +256,7 @@ impl<'a, S: Clone + Send + Sync + 'static> World<'a, S> {
             }
             self.leave().await;
             let plan_ends = self.step == self.simulation.plan.steps();
-            let is_over = plan_ends && self.sent == self.simulation.load.len();
+            let is_over = plan_ends && self.sent.len() == self.simulation.load.len();
             let since = *idle_since.get_or_insert(self.now());
             if !is_over {
                 idle_since = None;
@@ -268,10 +269,11 @@ impl<'a, S: Clone + Send + Sync + 'static> World<'a, S> {
 
     async fn enqueue(&mut self) {
         let now = self.now();
-        let due = self.simulation.load[self.sent..].iter().take_while(|(at, _)| *at <= now);
+        let left = &self.simulation.load[self.sent.len()..];
+        let due = left.iter().take_while(|(at, _)| *at <= now);
         let new: Vec<NewJob> = due.map(|(_, job)| job.clone()).collect();
-        self.sent += new.len();
-        self.jobs.store().enqueue(&new).await.expect("the memory store answers");
+        let added = self.jobs.store().enqueue(&new).await.expect("the memory store answers");
+        self.sent.extend(added.iter().map(|added| added.id()));
     }
 
     /// Tells the longest-lived worker of the other build to stop, and starts one in its place.
@@ -332,7 +334,10 @@ impl<'a, S: Clone + Send + Sync + 'static> World<'a, S> {
         let handlers = if worker.is_new { self.simulation.new } else { self.simulation.old };
         let is_over = |run: &mut Running| run.ends_at <= now;
         for run in worker.runs.extract_if(.., is_over).collect::<Vec<_>>() {
-            worker.engine.settle(&run.job, &Ending::Done, &Ladder::default()).await;
+            worker
+                .engine
+                .settle(&run.job, &Ending::Done, &Ladder::default(), Notes::default())
+                .await;
             if succeeded(&self.jobs, run.job.fence).await {
                 self.seen.entry(run.job.fence.job).or_default().successes += 1;
             }
@@ -344,7 +349,7 @@ impl<'a, S: Clone + Send + Sync + 'static> World<'a, S> {
         let limit = u32::try_from(free).unwrap_or(u32::MAX);
         for job in worker.engine.claim(&self.queues, handlers, limit).await {
             if let Err(ending) = worker.engine.prepare(&job, handlers) {
-                worker.engine.settle(&job, &ending, &Ladder::default()).await;
+                worker.engine.settle(&job, &ending, &Ladder::default(), Notes::default()).await;
                 continue;
             }
             let (least, most) = self.simulation.run_takes;
@@ -368,7 +373,10 @@ impl<'a, S: Clone + Send + Sync + 'static> World<'a, S> {
             let text = "the simulated worker stops".to_owned();
             let stopped = Ending::Interrupted(Interruption::Stopped(text));
             for run in &worker.runs {
-                worker.engine.settle(&run.job, &stopped, &Ladder::default()).await;
+                worker
+                    .engine
+                    .settle(&run.job, &stopped, &Ladder::default(), Notes::default())
+                    .await;
             }
             let store = self.jobs.store();
             let mut heartbeat = store.heartbeat().await.expect("the memory store answers");
@@ -387,9 +395,7 @@ impl<'a, S: Clone + Send + Sync + 'static> World<'a, S> {
         let all = self.jobs.inspect().jobs(&Filter::default(), u32::MAX).await;
         let mut records: HashMap<JobId, _> =
             all.expect("the memory store answers").into_iter().map(|job| (job.id, job)).collect();
-        let report = |(n, (_, new)): (usize, &(Duration, NewJob))| {
-            // The store numbers them from 1, in the order in which they are enqueued.
-            let id = JobId(i64::try_from(n).unwrap_or(i64::MAX).saturating_add(1));
+        let report = |(id, (_, new)): (JobId, &(Duration, NewJob))| {
             let seen = self.seen.get(&id).copied().unwrap_or_default();
             let record = records.remove(&id);
             let counters = record.as_ref().map(|job| job.counters).unwrap_or_default();
@@ -406,7 +412,7 @@ impl<'a, S: Clone + Send + Sync + 'static> World<'a, S> {
                 delay: seen.delay,
             }
         };
-        let jobs = self.simulation.load.iter().enumerate().map(report).collect();
+        let jobs = self.sent.iter().copied().zip(&self.simulation.load).map(report).collect();
         Report { seed: self.simulation.seed, jobs }
     }
 }

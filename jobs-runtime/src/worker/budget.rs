@@ -5,6 +5,7 @@
 //! 2. A grace period that was given and can't be used is refused with its reason, never adjusted.
 //! 3. Kinds whose time-out the budget can't hold are named at the start, with both numbers.
 
+use std::ffi::OsString;
 use std::fmt;
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -61,7 +62,7 @@ pub(super) struct Budget {
 impl Budget {
     /// Asks whoever knows.
     pub(super) async fn ask(stated: Stated) -> Result<Self, Error> {
-        let variable = |name: &str| std::env::var(name).ok();
+        let variable = |name: &str| std::env::var_os(name).map(readable);
         let is_open = stated.grace.is_none() && variable(GRACE_VARIABLE).is_none();
         let by_systemd = if is_open { systemd::stop_timeout().await } else { None };
         Self::of(stated, variable, by_systemd)
@@ -137,13 +138,19 @@ impl Budget {
     /// The grace period that would hold a time-out, in whole seconds, where this one does not.
     fn needed(self, timeout: Duration) -> Option<Duration> {
         let quiet = Split::of(self.drain()).quiet;
-        let needed = timeout.mul_f64(300.0 / 240.0) + self.pre_stop;
+        let share = self.drain().as_secs_f64() / quiet.as_secs_f64();
+        let needed = timeout.mul_f64(share) + self.pre_stop;
         (timeout > quiet).then(|| Duration::from_secs(needed.as_secs() + 1))
     }
 }
 
 fn refused(what: String) -> Error {
     Error::new(ErrorKind::Configuration, what)
+}
+
+/// The text of a variable. What is no text is not passed over: it becomes one that is no span either.
+fn readable(text: OsString) -> String {
+    text.into_string().unwrap_or_else(|text| text.to_string_lossy().into_owned())
 }
 
 /// A span from a variable.

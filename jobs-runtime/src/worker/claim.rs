@@ -11,20 +11,19 @@ use std::time::Duration;
 
 use jobs_core::store::{Claim, Claimed};
 use jobs_core::{ClaimedJob, StoreError, WorkerId, jittered};
-use tokio_util::task::TaskTracker;
 
-use super::dispatch::dispatch;
 use super::lease::Tenure;
 use super::queues::offers;
 use super::routes::Routes;
+use super::runners::Runners;
 use super::settle::Ended;
-use super::shared::Shared;
+use super::shared::{Shared, turn};
 use super::suspects::{Plan, Suspects};
 use crate::log;
 use crate::run::Reason;
 
 /// Claims until the intake is closed; every claimed job is then accounted for in the ledger.
-pub(super) async fn claim_loop<S>(shared: Arc<Shared<S>>, runs: TaskTracker)
+pub(super) async fn claim_loop<S>(shared: Arc<Shared<S>>)
 where
     S: Clone + Send + Sync + 'static,
 {
@@ -33,16 +32,17 @@ where
     {
         // Dropped when the claiming ends, and also when it panics or is dropped half-way.
         let _ended = shared.intake_ended.clone().drop_guard();
-        claim_until_closed(&shared, &runs, &mut intake).await;
+        claim_until_closed(&shared, &mut intake).await;
     }
     intake.suspects.give_back(&shared).await;
 }
 
-async fn claim_until_closed<S>(shared: &Arc<Shared<S>>, runs: &TaskTracker, intake: &mut Intake)
+async fn claim_until_closed<S>(shared: &Arc<Shared<S>>, intake: &mut Intake)
 where
     S: Clone + Send + Sync + 'static,
 {
     let mut tenure = shared.tenancy.watch();
+    let runners = Runners::new(shared);
     loop {
         let worker = tokio::select! {
             biased;
@@ -58,7 +58,7 @@ where
         }
         let limit = u32::try_from(free).unwrap_or(u32::MAX);
         match intake.turn(shared, worker, limit).await {
-            Ok(Turn::Took(jobs)) => start(shared, runs, worker, jobs),
+            Ok(Turn::Took(jobs)) => start(shared, &runners, worker, jobs),
             Ok(Turn::Nothing) => intake.wait(shared).await,
             Ok(Turn::Clear) => drop(has_waited(shared, shared.settings.poll_interval).await),
             Err(error) => {
@@ -79,7 +79,7 @@ where
 async fn gathered<S>(shared: &Shared<S>) -> usize {
     let mut free = shared.ledger.free();
     while 0 < free && free < shared.settings.concurrency {
-        tokio::task::yield_now().await;
+        turn().await;
         let before = std::mem::replace(&mut free, shared.ledger.free());
         if free <= before {
             break;
@@ -201,7 +201,8 @@ impl Intake {
             shared.ledger.claim_answered();
             return Ok(Turn::Nothing);
         }
-        shared.meters.claimed(jobs.iter().map(|job| job.kind.as_str()));
+        let kinds: Vec<&str> = jobs.iter().map(|job| job.kind.as_str()).collect();
+        shared.meters.claimed(&kinds);
         if plan == Plan::Alone {
             self.suspects.started();
         }
@@ -230,24 +231,30 @@ impl Intake {
 }
 
 /// Starts what was claimed, or gives it back where it came too late.
-fn start<S>(shared: &Arc<Shared<S>>, runs: &TaskTracker, worker: WorkerId, jobs: Vec<ClaimedJob>)
+fn start<S>(shared: &Shared<S>, runners: &Runners<S>, worker: WorkerId, jobs: Vec<ClaimedJob>)
 where
     S: Clone + Send + Sync + 'static,
 {
     let is_ours = shared.worker() == Some(worker);
     let is_late = shared.intake_closed.is_cancelled() || !is_ours;
-    let kind = |job: &ClaimedJob| {
-        let handled = shared.handlers.handled(&job.kind);
-        handled.map_or_else(|| job.kind.as_str().into(), |handled| handled.kind.clone())
+    let kind = |kind: &str| -> Arc<str> {
+        let handled = shared.handlers.handled(kind);
+        handled.map_or_else(|| kind.into(), |handled| handled.kind.clone())
     };
-    let entries = shared.ledger.begin(jobs.iter().map(|job| (job.fence, kind(job))));
+    let entries = jobs.chunk_by(|a, b| a.kind == b.kind).flat_map(|alike| {
+        let kind = kind(&alike[0].kind);
+        alike.iter().map(move |job| (job.fence, kind.clone()))
+    });
+    let entries = shared.ledger.begin(entries);
     for (job, entry) in jobs.into_iter().zip(entries) {
         if is_late {
             shared.ledger.ended(job.fence);
             drop(shared.ended.send(Ended::unstarted(&job)));
         } else {
-            shared.running.begin(&job.queue);
-            runs.spawn(dispatch(shared.clone(), job, entry));
+            if shared.settings.shares.is_some() {
+                shared.running.begin(&job.queue);
+            }
+            runners.start(job, entry);
         }
     }
     shared.ledger.claim_answered();

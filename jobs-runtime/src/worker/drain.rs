@@ -3,12 +3,13 @@
 //! It runs on the heartbeat's thread, so that handlers which block every other thread can't hold it
 //! up: the worker leaves in time, and says in the store which runs it had to abandon.
 
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use jobs_core::drain::{Action, Drain, Event, Split};
 use jobs_core::store::{Drained, Leaving, Phase};
-use jobs_core::{StoreError, WorkerId};
+use jobs_core::{JobId, StoreError, WorkerId};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::timeout;
 
@@ -159,7 +160,9 @@ async fn leave<S>(
 ) -> Result<(), StoreError> {
     let mut heartbeat = shared.store().heartbeat().await?;
     let gave_back = heartbeat.close(worker, &shared.author(), leaving).await?;
-    let known = leaving.known.iter().flatten().filter(|run| gave_back.contains(&run.job)).count();
+    // By job: one that this worker ran under two claims is known twice and given back once.
+    let known: HashSet<JobId> = leaving.known.iter().flatten().map(|run| run.job).collect();
+    let known = gave_back.iter().filter(|job| known.contains(job)).count();
     let add = |counter: &AtomicU64, runs: usize| {
         counter.fetch_add(u64::try_from(runs).unwrap_or(u64::MAX), Ordering::Relaxed);
     };

@@ -53,7 +53,7 @@ impl Door {
     {
         let cannot = |error: std::io::Error| {
             let what = format!("can't start the thread that serves health: {error}");
-            Error::new(ErrorKind::Configuration, what)
+            Error::new(ErrorKind::Broken, what)
         };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(cannot)?;

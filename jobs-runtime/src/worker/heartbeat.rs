@@ -5,6 +5,7 @@
 //! 3. When it can't renew, handlers are asked to stop and then aborted before the lease can end,
 //!    counted from when the last accepted renewal was sent.
 //! 4. Each beat audits what the store says this worker holds.
+//! 5. When the thread itself dies, which is a bug, the runs are given up and the worker ends.
 
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -30,23 +31,32 @@ const BLOCKING: Duration = Duration::from_secs(1);
 
 /// The thread that the heartbeat and the drain run on, before it is started.
 #[derive(Debug)]
-pub(super) struct Thread(Runtime);
+pub(super) struct Thread(Option<Runtime>);
+
+impl Drop for Thread {
+    fn drop(&mut self) {
+        // A runtime that is dropped within another one panics, as when the worker can't register.
+        if let Some(runtime) = self.0.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
 
 impl Thread {
     pub(super) fn new() -> Result<Self, Error> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        runtime.map(Self).map_err(|error| cannot_start(&error))
+        runtime.map(|runtime| Self(Some(runtime))).map_err(|error| cannot_start(&error))
     }
 
     /// Does something that must belong to the thread's runtime, such as listening for signals.
     pub(super) fn within<T>(&self, make: impl FnOnce() -> T) -> T {
-        let _entered = self.0.enter();
+        let _entered = self.0.as_ref().map(Runtime::enter);
         make()
     }
 
     /// Starts it. It ends when the worker is over; its last word is the report of the drain.
     pub(super) fn start<S>(
-        self,
+        mut self,
         shared: Arc<Shared<S>>,
         stop: Stop,
         reports: oneshot::Sender<DrainReport>,
@@ -57,16 +67,17 @@ impl Thread {
         let drain = async |shared: &Shared<S>| {
             tokio::select! {
                 biased;
-                report = drain(shared, stop) => {
-                    // Nobody waits for it when the worker's future was dropped.
-                    let _ = reports.send(report);
-                    shared.drained.cancel();
-                }
+                // Nobody waits for it when the worker's future was dropped.
+                report = drain(shared, stop) => drop(reports.send(report)),
                 () = shared.over.cancelled() => {}
             }
         };
+        let runtime = self.0.take();
         let body = move || {
-            self.0.block_on(async {
+            let _gives_up = GivesUp(&shared);
+            // It is there until here.
+            let Some(runtime) = runtime else { return };
+            runtime.block_on(async {
                 tokio::join!(beat_loop(&shared), watch_loop(&shared), drain(&shared));
             });
         };
@@ -75,13 +86,25 @@ impl Thread {
     }
 }
 
+/// Gives up the runs when the thread panics: without it nobody renews, drains or aborts.
+struct GivesUp<'a, S>(&'a Shared<S>);
+
+impl<S> Drop for GivesUp<'_, S> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.give_up();
+        }
+    }
+}
+
 /// What is said when the thread ended without a report, which is a bug of ours.
 pub(super) fn died() -> Error {
-    Error::new(ErrorKind::Configuration, "the heartbeat's thread ended by itself")
+    let what = "the heartbeat's thread panicked, which is a bug; the log has the panic's text";
+    Error::new(ErrorKind::Broken, what)
 }
 
 fn cannot_start(error: &std::io::Error) -> Error {
-    Error::new(ErrorKind::Configuration, format!("can't start the heartbeat's thread: {error}"))
+    Error::new(ErrorKind::Broken, format!("can't start the heartbeat's thread: {error}"))
 }
 
 async fn beat_loop<S>(shared: &Shared<S>) {

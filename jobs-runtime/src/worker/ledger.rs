@@ -4,6 +4,7 @@
 //! 2. A slot is free when its handler has really ended; at most one concurrency's worth of
 //!    settlements waits, then claims wait for them.
 
+use std::collections::hash_map::Entry as MapEntry;
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,7 +14,7 @@ use jobs_core::store::Held;
 use jobs_core::{Fence, JobId};
 use tokio::sync::Notify;
 
-use crate::run::{Reason, RunSignals};
+use crate::run::{Reason, RunSignals, Wrote};
 
 /// A run that this process holds.
 #[derive(Debug, Clone)]
@@ -166,8 +167,10 @@ impl Ledger {
     pub(crate) fn settled(&self, fences: impl Iterator<Item = Fence>) {
         let mut book = self.book();
         for fence in fences {
-            if book.entries.get(&fence).is_some_and(|entry| entry.stage == Stage::Settling) {
-                book.entries.remove(&fence);
+            if let MapEntry::Occupied(entry) = book.entries.entry(fence)
+                && entry.get().stage == Stage::Settling
+            {
+                entry.remove();
             }
         }
         drop(book);
@@ -213,7 +216,8 @@ impl Ledger {
     /// 1. A run that the store holds and nobody here knows is a stray at two audits in a row, unless
     ///    a claim that was sent before the store was asked is still unanswered: it may be of that.
     /// 2. A run that nobody there knows is lost, unless its claim was answered after the store was
-    ///    asked, or its settlement may be on the wire.
+    ///    asked, or its settlement may be on the wire, or the handler wrote its success itself: then
+    ///    that was committed, most likely, and the handler may go on with something else.
     pub(crate) fn audit(&self, held: &[Held], asked: Asked) -> Findings {
         let are_answered = self.claims_answered.load(Ordering::SeqCst) >= asked.sent;
         let mut guard = self.book();
@@ -232,7 +236,8 @@ impl Ledger {
         let held: HashSet<Fence> = held.iter().map(|run| run.fence).collect();
         for (fence, entry) in &book.entries {
             let is_old = entry.answer <= asked.answered;
-            if entry.stage == Stage::Running && is_old && !held.contains(fence) {
+            let may_be_done = entry.signals.wrote() == Wrote::Success;
+            if entry.stage == Stage::Running && is_old && !may_be_done && !held.contains(fence) {
                 entry.signals.ask(Reason::Lease);
                 entry.signals.aborted().cancel();
                 findings.lost.push(fence.job);

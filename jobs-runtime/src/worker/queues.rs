@@ -93,5 +93,4 @@ fn size(weight: u32) -> usize {
 }
 
 #[cfg(test)]
-#[path = "queues/tests.rs"]
 mod tests;

@@ -106,18 +106,18 @@ impl Routes {
         now: Duration,
         draw: u64,
     ) -> bool {
-        for job in jobs {
-            let route = job.route();
-            let known = self
-                .known
-                .iter_mut()
-                .find(|known| known.route == route && known.queue == job.queue);
+        // Mostly all are of one route, which is then made once.
+        for alike in jobs.chunk_by(have_one_route) {
+            let (route, queue) = (alike[0].route(), &alike[0].queue);
+            let known =
+                self.known.iter_mut().find(|known| known.route == route && known.queue == *queue);
             let Some(known) = known else {
                 continue;
             };
             match known.verdict {
                 RouteVerdict::Reads | RouteVerdict::Malformed => {
-                    known.after = known.after.max(Some(job.place));
+                    let last = alike.iter().map(|job| job.place).max();
+                    known.after = known.after.max(last);
                 }
                 RouteVerdict::Foreign(_) => {
                     let key = (known.queue.clone(), known.route.clone());
@@ -136,6 +136,12 @@ impl Routes {
         });
         probes.min()
     }
+}
+
+/// Whether two jobs are plainly of the same route of the same queue.
+fn have_one_route(a: &ClaimedJob, b: &ClaimedJob) -> bool {
+    (&a.queue, &a.kind, &a.version, &a.min_reader, a.counters.crashes)
+        == (&b.queue, &b.kind, &b.version, &b.min_reader, b.counters.crashes)
 }
 
 #[cfg(test)]

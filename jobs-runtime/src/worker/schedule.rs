@@ -20,6 +20,8 @@ use crate::schedule::{Decision, decide, declaration};
 /// How often a leader looks for what others have declared, and the others for a leader: with a lease of
 /// 30 s, the tick after a leader was killed comes within the minute that counts as in time.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
+/// How many unreadable schedules a line names.
+const NAMED: usize = 10;
 /// How soon a look that failed is made again.
 const AGAIN: Duration = Duration::from_secs(1);
 
@@ -86,11 +88,12 @@ async fn lead<S>(shared: &Shared<S>) -> Result<Option<Duration>, StoreError> {
     let view = shared.store().schedules().await?;
     let mut next: Option<Timestamp> = None;
     let mut failed = None;
+    let mut unreadable = Vec::new();
     for record in &view.schedules {
         let next_at = match decide(view.now, record) {
             Decision::Wait(next_at) => next_at,
             Decision::Unreadable(why) => {
-                tell_unreadable(shared, record, &why);
+                unreadable.push(format!("{}: {why}", record.name.as_str()));
                 continue;
             }
             Decision::Step(step) => match shared.store().advance(&step).await {
@@ -109,16 +112,22 @@ async fn lead<S>(shared: &Shared<S>) -> Result<Option<Duration>, StoreError> {
             break;
         }
     }
+    tell_unreadable(shared, &unreadable);
     match failed {
         Some(error) => Err(error),
         None => Ok(next.map(|at| at.since(view.now))),
     }
 }
 
-fn tell_unreadable<S>(shared: &Shared<S>, record: &ScheduleRecord, why: &str) {
+/// One line for all of them, so that none keeps another back.
+fn tell_unreadable<S>(shared: &Shared<S>, schedules: &[String]) {
+    if schedules.is_empty() {
+        return;
+    }
     log::UNREADABLE_SCHEDULE.write(shared.elapsed(), || {
-        let schedule = record.name.as_str();
-        tracing::warn!(schedule, why, "this build can't read a schedule; it does not tick");
+        let more = schedules.len().saturating_sub(NAMED);
+        let schedules = schedules[..schedules.len() - more].join("; ");
+        tracing::warn!(schedules, more, "this build can't read these schedules; they do not tick");
     });
 }
 

@@ -6,19 +6,21 @@
 //! 3. After a lost answer, and after a transaction of the application wrote about the run, the row
 //!    decides what happened.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use jobs_core::store::{Row, Settled};
 use jobs_core::{
-    Budget, ClaimedJob, Counters, Ending, Failure, Fence, Ladder, Notes, Retry, Run, Settlement,
-    State, StoreError, StoreErrorKind, transition,
+    Budget, ClaimedJob, Counters, Ending, Failure, Fence, Ladder, NOT_PROGRESSING, Notes, Retry,
+    Run, Settlement, State, StoreError, StoreErrorKind, transition,
 };
 use tokio::sync::mpsc::UnboundedReceiver;
 
-use super::shared::{Shared, Tally};
+use super::ledger::Entry;
+use super::shared::{Shared, Tally, turn};
 use crate::log;
-use crate::run::{RunSignals, Wrote};
+use crate::run::Wrote;
 
 /// At most this many settlements travel together.
 const BATCH: usize = 1_000;
@@ -33,7 +35,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub(crate) struct Ended {
     run: Run,
-    kind: String,
+    kind: Arc<str>,
     ending: Ending,
     wrote: Wrote,
     notes: Notes,
@@ -41,14 +43,15 @@ pub(crate) struct Ended {
 
 impl Ended {
     /// A run whose handler has ended, or never began.
-    pub(crate) fn of_run(job: &ClaimedJob, ending: Ending, signals: &RunSignals) -> Self {
+    pub(crate) fn of_run(job: &ClaimedJob, ending: Ending, entry: &Entry) -> Self {
+        let Entry { kind, signals, .. } = entry;
         let (wrote, notes) = (signals.wrote(), signals.kept().take_notes());
-        Self { run: Run::from(job), kind: job.kind.clone(), ending, wrote, notes }
+        Self { run: Run::from(job), kind: kind.clone(), ending, wrote, notes }
     }
 
     /// A claim that came too late to be run.
     pub(crate) fn unstarted(job: &ClaimedJob) -> Self {
-        let (run, kind) = (Run::from(job), job.kind.clone());
+        let (run, kind) = (Run::from(job), job.kind.as_str().into());
         let (ending, wrote, notes) = (Ending::Unstarted, Wrote::Nothing, Notes::default());
         Self { run, kind, ending, wrote, notes }
     }
@@ -58,7 +61,7 @@ impl Ended {
     pub(crate) fn stray(fence: Fence) -> Self {
         let (counters, budget) = (Counters::default(), Budget::default());
         let run = Run { fence, counters, budget, refused: None };
-        let kind = String::new();
+        let kind = "".into();
         // Its counters are read from the row before it is settled.
         let (ending, wrote, notes) = (Ending::Unstarted, Wrote::Checkpoint, Notes::default());
         Self { run, kind, ending, wrote, notes }
@@ -90,18 +93,25 @@ pub(super) async fn settle_loop<S>(shared: Arc<Shared<S>>, mut ended: UnboundedR
     let mut batch = Vec::new();
     // Runs whose rows others hold wait apart, so that they keep no other waiting.
     let mut locked: Vec<Ended> = Vec::new();
+    // One timer for all turns, so that ends which come all the time don't put it off.
+    let mut retry = pin!(tokio::time::sleep(LOCKED_PAUSE));
     loop {
         tokio::select! {
             biased;
+            () = &mut retry, if !locked.is_empty() => {
+                locked = settle_batch(&shared, std::mem::take(&mut locked)).await;
+                retry.set(tokio::time::sleep(LOCKED_PAUSE));
+            }
             count = ended.recv_many(&mut batch, BATCH) => {
                 if count == 0 {
                     return;
                 }
                 gather(&mut ended, &mut batch).await;
+                let had_none = locked.is_empty();
                 locked.extend(settle_batch(&shared, std::mem::take(&mut batch)).await);
-            }
-            () = tokio::time::sleep(LOCKED_PAUSE), if !locked.is_empty() => {
-                locked = settle_batch(&shared, std::mem::take(&mut locked)).await;
+                if had_none && !locked.is_empty() {
+                    retry.set(tokio::time::sleep(LOCKED_PAUSE));
+                }
             }
             () = shared.over.cancelled() => return,
         }
@@ -112,7 +122,7 @@ pub(super) async fn settle_loop<S>(shared: Arc<Shared<S>>, mut ended: UnboundedR
 /// the end of it, and no clock is waited for.
 async fn gather(ended: &mut UnboundedReceiver<Ended>, batch: &mut Vec<Ended>) {
     while batch.len() < BATCH {
-        tokio::task::yield_now().await;
+        turn().await;
         let before = batch.len();
         while batch.len() < BATCH
             && let Ok(next) = ended.try_recv()
@@ -131,38 +141,49 @@ async fn settle_batch<S>(shared: &Shared<S>, mut batch: Vec<Ended>) -> Vec<Ended
     let mut locked = Vec::new();
     let mut pause = FIRST_PAUSE;
     loop {
-        batch = certain(shared, batch, &mut locked).await;
-        if batch.is_empty() {
-            return locked;
-        }
-        let settlements: Vec<_> = batch.iter().map(|ended| settlement(shared, ended)).collect();
-        shared.meters.settling(settlements.len());
-        let error = match shared.store().settle(&shared.author(), &settlements).await {
-            Ok(answers) => {
-                locked.extend(told_all(shared, batch, &answers));
-                return locked;
-            }
-            Err(error) => error,
-        };
-        if !is_about_no_row(&error) {
-            locked.extend(settle_one_by_one(shared, batch, &error).await);
-            return locked;
-        }
-        if error.is_ambiguous() {
-            // It may have been written all the same: from now on the rows decide.
-            for ended in &mut batch {
-                ended.wrote = ended.wrote.max(Wrote::Checkpoint);
-            }
-        }
-        log::SETTLE.write(shared.elapsed(), || {
-            let error = jobs_core::chain(&error);
-            tracing::warn!(error, runs = batch.len(), "can't settle; trying again");
-        });
-        if is_over_after(shared, pause).await {
+        let (certain, unread) = certain(shared, batch, &mut locked).await;
+        batch = unread;
+        batch.extend(settle_certain(shared, certain, &mut locked).await);
+        if batch.is_empty() || is_over_after(shared, pause).await {
             return locked;
         }
         pause = (pause * 2).min(LONGEST_PAUSE);
     }
+}
+
+/// Settles runs of which no row has to be asked. Answers those that the store could not take now.
+async fn settle_certain<S>(
+    shared: &Shared<S>,
+    mut batch: Vec<Ended>,
+    locked: &mut Vec<Ended>,
+) -> Vec<Ended> {
+    if batch.is_empty() {
+        return batch;
+    }
+    let settlements: Vec<_> = batch.iter().map(|ended| settlement(shared, ended)).collect();
+    shared.meters.settling(settlements.len());
+    let error = match shared.store().settle(&shared.author(), &settlements).await {
+        Ok(answers) => {
+            locked.extend(told_all(shared, batch, &answers));
+            return Vec::new();
+        }
+        Err(error) => error,
+    };
+    if !is_about_no_row(&error) {
+        locked.extend(settle_one_by_one(shared, batch, &error).await);
+        return Vec::new();
+    }
+    if error.is_ambiguous() {
+        // It may have been written all the same: from now on the rows decide.
+        for ended in &mut batch {
+            ended.wrote = ended.wrote.max(Wrote::Checkpoint);
+        }
+    }
+    log::SETTLE.write(shared.elapsed(), || {
+        let error = jobs_core::chain(&error);
+        tracing::warn!(error, runs = batch.len(), "can't settle; trying again");
+    });
+    batch
 }
 
 /// Settles a batch that was refused as a whole row by row. A run that can't be settled as it ended
@@ -196,7 +217,7 @@ async fn settle_one_by_one<S>(
                     Err(error) if is_about_no_row(&error) => locked.push(ended),
                     Err(error) => tracing::error!(
                         job = plain.run.fence.job.0,
-                        kind = plain.kind,
+                        kind = &*plain.kind,
                         error = jobs_core::chain(&error),
                         "a run can't be settled; its job stays claimed until this worker leaves"
                     ),
@@ -220,41 +241,69 @@ async fn settle_one<S>(shared: &Shared<S>, ended: &Ended) -> Result<Settled, Sto
     Ok(answers.first().copied().unwrap_or(Settled::LeaseLost))
 }
 
-/// Asks the rows about the runs whose fate only they know. What is settled already needs nothing;
-/// the others get their counters as stored; what others hold is put apart.
-async fn certain<S>(shared: &Shared<S>, batch: Vec<Ended>, locked: &mut Vec<Ended>) -> Vec<Ended> {
-    let (asked, mut left): (Vec<_>, Vec<_>) = batch.into_iter().partition(Ended::is_uncertain);
+/// Asks the rows about the runs whose fate only they know. What is settled already needs nothing; the
+/// others get their counters as stored; what others hold is put apart. Answers the runs to be settled,
+/// and those whose rows can't be read now. A row that never can is left to the end of this worker.
+async fn certain<S>(
+    shared: &Shared<S>,
+    batch: Vec<Ended>,
+    locked: &mut Vec<Ended>,
+) -> (Vec<Ended>, Vec<Ended>) {
+    let (asked, mut certain): (Vec<_>, Vec<_>) = batch.into_iter().partition(Ended::is_uncertain);
     if asked.is_empty() {
-        return left;
+        return (certain, asked);
     }
     let fences: Vec<Fence> = asked.iter().map(|ended| ended.run.fence).collect();
-    let mut pause = FIRST_PAUSE;
-    let rows = loop {
-        match shared.store().reread(&fences).await {
-            Ok(rows) => break rows,
-            Err(error) => {
-                log::SETTLE.write(shared.elapsed(), || {
-                    let error = jobs_core::chain(&error);
-                    tracing::warn!(error, runs = fences.len(), "can't reread runs; trying again");
-                });
-                if is_over_after(shared, pause).await {
-                    return left;
-                }
-                pause = (pause * 2).min(LONGEST_PAUSE);
-            }
+    let error = match shared.store().reread(&fences).await {
+        Ok(rows) => {
+            let read = asked.into_iter().zip(rows);
+            certain.extend(read.filter_map(|(ended, row)| as_read(shared, ended, row, locked)));
+            return (certain, Vec::new());
         }
+        Err(error) => error,
     };
-    for (ended, row) in asked.into_iter().zip(rows) {
-        match row {
-            Row::Running(counters) => left.push(uncommitted(ended, counters)),
-            Row::Settled(state) => {
-                finished(shared, &as_settled(ended, state), Settled::Applied(state));
+    log::SETTLE.write(shared.elapsed(), || {
+        let error = jobs_core::chain(&error);
+        tracing::warn!(error, runs = fences.len(), "can't reread runs; trying again");
+    });
+    if is_about_no_row(&error) {
+        return (certain, asked);
+    }
+    let mut unread = Vec::new();
+    for ended in asked {
+        match shared.store().reread(&[ended.run.fence]).await {
+            Ok(rows) => {
+                let row = rows.first().copied().unwrap_or(Row::Missing);
+                certain.extend(as_read(shared, ended, row, locked));
             }
-            Row::Taken(_) | Row::Missing => finished(shared, &ended, Settled::LeaseLost),
-            Row::Locked => locked.push(ended),
+            Err(error) if is_about_no_row(&error) => unread.push(ended),
+            Err(error) => tracing::error!(
+                job = ended.run.fence.job.0,
+                kind = &*ended.kind,
+                error = jobs_core::chain(&error),
+                "a run can't be reread; its job stays claimed until this worker leaves"
+            ),
         }
     }
-    left
+    (certain, unread)
+}
+
+/// What is left to settle of a run, by its row.
+fn as_read<S>(
+    shared: &Shared<S>,
+    ended: Ended,
+    row: Row,
+    locked: &mut Vec<Ended>,
+) -> Option<Ended> {
+    match row {
+        Row::Running(counters) => return Some(uncommitted(ended, counters)),
+        Row::Settled(state) => {
+            finished(shared, &as_settled(ended, state), Settled::Applied(state));
+        }
+        Row::Taken(_) | Row::Missing => finished(shared, &ended, Settled::LeaseLost),
+        Row::Locked => locked.push(ended),
+    }
+    None
 }
 
 /// A run that its row shows as settled already. Where its own transaction wrote its success, that is
@@ -263,7 +312,7 @@ fn as_settled(ended: Ended, state: State) -> Ended {
     match (ended.wrote, state, &ended.ending) {
         (Wrote::Success, State::Succeeded, Ending::Done) => ended,
         (Wrote::Success, State::Succeeded, said) => {
-            let (job, kind) = (ended.run.fence.job.0, ended.kind.as_str());
+            let (job, kind) = (ended.run.fence.job.0, &*ended.kind);
             tracing::warn!(
                 job,
                 kind,
@@ -332,7 +381,7 @@ fn told_all<S>(shared: &Shared<S>, batch: Vec<Ended>, answers: &[Settled]) -> Ve
 
 /// Counts and logs one answer.
 fn told<S>(shared: &Shared<S>, ended: &Ended, answer: Settled) {
-    let (job, kind) = (ended.run.fence.job.0, ended.kind.as_str());
+    let (job, kind) = (ended.run.fence.job.0, &*ended.kind);
     let state = match answer {
         Settled::Applied(state) => state,
         Settled::LeaseLost => {
@@ -384,6 +433,16 @@ fn told<S>(shared: &Shared<S>, ended: &Ended, answer: Settled) {
             log::INTERRUPTED.write(shared.elapsed(), |left_out| {
                 tracing::info!(job, kind, %state, class, text, left_out, "interrupted");
             });
+            let interruptions = ended.run.counters.interruptions.saturating_add(1);
+            if interruptions >= NOT_PROGRESSING {
+                shared.meters.not_progressing();
+                tracing::warn!(
+                    job,
+                    kind,
+                    interruptions,
+                    "a job is interrupted and does not get on"
+                );
+            }
         }
         Ending::Unstarted => {
             Tally::count(&shared.tally.released);

@@ -2,37 +2,25 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::Poll;
 use std::time::Duration;
 
+use jobs_core::WorkerId;
 use jobs_core::store::{Author, Drained, Store};
-use jobs_core::{Lease, QueueName, WorkerId, WorkerName};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use super::lease::{Tenancy, Tenure};
 use super::ledger::Ledger;
-use super::queues::{Running, Share};
+use super::queues::Running;
+use super::settings::Settings;
 use super::settle::Ended;
 use super::systemd::Notifier;
 use crate::client::Jobs;
+use crate::judge::Build;
 use crate::registry::Handlers;
-use crate::run::Board;
+use crate::run::{Board, Reason};
 use crate::telemetry::Meters;
-
-/// The settings of a worker, checked.
-#[derive(Debug, Clone)]
-pub(crate) struct Settings {
-    pub(crate) name: WorkerName,
-    pub(crate) queues: Vec<QueueName>,
-    /// How the slots are shared among the queues; nothing where no queue was given a weight or a limit.
-    pub(crate) shares: Option<Vec<Share>>,
-    pub(crate) concurrency: usize,
-    pub(crate) lease: Lease,
-    pub(crate) poll_interval: Duration,
-    /// How long a drain may take.
-    pub(crate) drain: Duration,
-    pub(crate) stranded_deadline: Option<Duration>,
-}
 
 /// What the loops of one worker share.
 pub(crate) struct Shared<S> {
@@ -51,8 +39,6 @@ pub(crate) struct Shared<S> {
     pub(crate) broken: CancellationToken,
     /// The schema needs a newer build: drain, and say so.
     pub(crate) outdated: CancellationToken,
-    /// The drain has ended.
-    pub(crate) drained: CancellationToken,
     /// Every loop ends.
     pub(crate) over: CancellationToken,
     /// Jobs may have become ready.
@@ -105,11 +91,26 @@ impl<S> Shared<S> {
         self.jobs.random().draw()
     }
 
+    /// What this build is to a stored job.
+    pub(crate) fn build(&self) -> Build<'_, S> {
+        Build { handlers: &self.handlers, label: self.jobs.build() }
+    }
+
     pub(crate) fn worker(&self) -> Option<WorkerId> {
         match self.tenancy.tenure() {
             Tenure::Held(worker) => Some(worker),
             Tenure::Lost | Tenure::Closed => None,
         }
+    }
+
+    /// Gives up every run at once, since nobody renews the lease any more: handlers are aborted, and
+    /// nothing more is claimed.
+    pub(crate) fn give_up(&self) {
+        self.intake_closed.cancel();
+        if let Some(worker) = self.worker() {
+            self.tenancy.lost(worker, self.elapsed());
+        }
+        self.ledger.abort_all(Reason::Lease);
     }
 
     pub(crate) fn author(&self) -> Author {
@@ -165,6 +166,22 @@ pub(crate) async fn pulse_loop<S>(shared: Arc<Shared<S>>) {
             return;
         }
     }
+}
+
+/// A turn of the runtime: lets run what is ready now.
+///
+/// Not tokio's `yield_now`, which gives a task back only when its thread has nothing else to do: a
+/// handler that blocked that thread would hold it up, and with it all that the worker claims or settles.
+pub(crate) async fn turn() {
+    let mut has_waited = false;
+    std::future::poll_fn(|cx| {
+        if std::mem::replace(&mut has_waited, true) {
+            return Poll::Ready(());
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
 }
 
 /// A pause that ends early when the worker is over; answers whether it is.

@@ -132,8 +132,7 @@ fn counted(jobs: u64) -> String {
 /// Ends what has been stranded for long enough, where the worker was told to.
 async fn end<S>(shared: &Shared<S>, stranded: &[Stranded]) {
     let Some(deadline) = shared.settings.stranded_deadline else { return };
-    let watched = deadline.min(WATCHED);
-    let routes = stranded.iter().filter(|it| it.seen_for >= watched);
+    let routes = stranded.iter().filter(|it| it.seen_for >= WATCHED);
     let routes: Vec<Route> = routes.map(|it| it.route.clone()).collect();
     while !routes.is_empty() && !shared.intake_closed.is_cancelled() {
         let strand =

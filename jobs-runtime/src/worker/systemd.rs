@@ -5,7 +5,7 @@
 use std::io;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use jobs_core::store::Phase;
@@ -110,13 +110,15 @@ pub(super) struct Notifier {
     watchdog: Option<Duration>,
     told_us: AtomicU64,
     is_on: bool,
+    /// Whether the service manager could not be told the last time.
+    is_deaf: AtomicBool,
 }
 
 impl Notifier {
     /// One that tells, for a worker that is the process.
     pub(super) fn of_process() -> Self {
         let watchdog = sd_notify::watchdog_enabled();
-        Self { watchdog, told_us: AtomicU64::new(0), is_on: true }
+        Self { watchdog, is_on: true, ..Self::default() }
     }
 
     /// The worker has registered.
@@ -153,10 +155,17 @@ impl Notifier {
     }
 
     fn tell(&self, states: &[NotifyState<'_>]) {
-        if self.is_on
-            && let Err(error) = sd_notify::notify(states)
-        {
-            tracing::warn!(%error, "can't tell the service manager");
+        if !self.is_on {
+            return;
+        }
+        match sd_notify::notify(states) {
+            Ok(()) => self.is_deaf.store(false, Ordering::Relaxed),
+            // Once, and not at every beat.
+            Err(error) => {
+                if !self.is_deaf.swap(true, Ordering::Relaxed) {
+                    tracing::warn!(%error, "can't tell the service manager");
+                }
+            }
         }
     }
 }

@@ -94,25 +94,13 @@ async fn sweep<S>(shared: &Shared<S>, grace: Duration) -> Result<(), StoreError>
     }
 }
 
-/// Ends what nobody started in time, deletes finished jobs when their retention has passed, and passes on what the store warns of.
+/// Ends what nobody started in time, deletes finished jobs when their retention has passed, and passes
+/// on what the store warns of.
 pub(super) async fn prune_loop<S>(shared: Arc<Shared<S>>) {
     loop {
-        loop {
-            match upkeep_batch(&shared).await {
-                Ok(pruned) if pruned >= BATCH => tokio::task::yield_now().await,
-                Ok(_) => break,
-                Err(error) => {
-                    log::PRUNE.write(shared.elapsed(), || {
-                        let error = jobs_core::chain(&error);
-                        tracing::warn!(error, "can't prune; trying again");
-                    });
-                    break;
-                }
-            }
-            if shared.over.is_cancelled() {
-                return;
-            }
-        }
+        // Each by itself, so that one which fails keeps the others from nothing.
+        expire(&shared).await;
+        prune(&shared).await;
         warn(&shared).await;
         if pause(&shared, jittered(PRUNE_EVERY, shared.draw())).await {
             return;
@@ -120,20 +108,44 @@ pub(super) async fn prune_loop<S>(shared: Arc<Shared<S>>) {
     }
 }
 
-/// Ends what nobody started in time, and deletes what is old; answers the larger of the two batches.
-async fn upkeep_batch<S>(shared: &Shared<S>) -> Result<u32, StoreError> {
-    let expired = shared.store().expire(BATCH).await?;
-    let pruned = shared.store().prune(Retention::default(), BATCH).await?;
-    Ok(expired.max(pruned))
+async fn expire<S>(shared: &Shared<S>) {
+    while !shared.over.is_cancelled() {
+        match shared.store().expire(BATCH).await {
+            Ok(expired) if expired >= BATCH => tokio::task::yield_now().await,
+            Ok(_) => return,
+            Err(error) => {
+                return log::EXPIRE.write(shared.elapsed(), || {
+                    let error = jobs_core::chain(&error);
+                    tracing::warn!(error, "can't end expired jobs; trying again");
+                });
+            }
+        }
+    }
+}
+
+async fn prune<S>(shared: &Shared<S>) {
+    while !shared.over.is_cancelled() {
+        match shared.store().prune(Retention::default(), BATCH).await {
+            Ok(pruned) if pruned >= BATCH => tokio::task::yield_now().await,
+            Ok(_) => return,
+            Err(error) => {
+                return log::PRUNE.write(shared.elapsed(), || {
+                    let error = jobs_core::chain(&error);
+                    tracing::warn!(error, "can't prune; trying again");
+                });
+            }
+        }
+    }
 }
 
 /// Says what slows the store down from outside.
 async fn warn<S>(shared: &Shared<S>) {
     match shared.store().warnings(SLOW_FOR).await {
+        Ok(warnings) if warnings.is_empty() => {}
+        // One line, so that none keeps another back.
         Ok(warnings) => {
-            for warning in warnings {
-                log::WARNINGS.write(shared.elapsed(), || tracing::warn!("{warning}"));
-            }
+            let warnings = warnings.join("; ");
+            log::WARNINGS.write(shared.elapsed(), || tracing::warn!("{warnings}"));
         }
         Err(error) => {
             let error = jobs_core::chain(&error);

@@ -4,12 +4,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use jobs_runtime::prelude::*;
 use jobs_runtime::store::Redrive;
 use jobs_runtime::{JobId, JobRecord, JobsBuilder, ManualClock, State, Timestamp};
 use serde::{Deserialize, Serialize};
 use sqlx::Sqlite;
 
+use crate::planted::Planted;
 use crate::support::{
     App, Fresh, Running, SCHEMES, ended, fresh, open, open_sqlite, until, worker,
 };
@@ -183,6 +185,78 @@ async fn a_checkpoint_that_was_put_off_never_follows_one_that_was_saved_with_row
     let running = Running::start(worker(&jobs, handlers, App::default()));
     let id = jobs.enqueue(Mixed {}).await.unwrap().id();
     assert_eq!(saved(&ended(&jobs, id).await), ("3".to_owned(), 2));
+    running.stop().await;
+}
+
+/// Puts a checkpoint off, and then begins something that comes to nothing.
+#[derive(Debug, Serialize, Deserialize, Job)]
+#[job(kind = "test.undone", version = "1.0.0", checkpoint = At, checkpoint_every = "1h")]
+struct Undone {
+    how: String,
+}
+
+async fn save_and_undo(job: Undone, cx: JobContext<App, At>) -> Result<(), JobError> {
+    cx.checkpoint(&At(1)).await?;
+    cx.checkpoint(&At(2)).await?;
+    let mut tx = cx.begin::<Sqlite>().await?;
+    match &*job.how {
+        "checkpoint_in" => cx.checkpoint_in(&mut tx, &At(3)).await?,
+        "twice" => {
+            cx.checkpoint_in(&mut tx, &At(3)).await?;
+            tx.rollback().await?;
+            tx = cx.begin::<Sqlite>().await?;
+            cx.checkpoint_in(&mut tx, &At(4)).await?;
+        }
+        "put off again" => {
+            cx.checkpoint_in(&mut tx, &At(3)).await?;
+            tx.rollback().await?;
+            cx.checkpoint(&At(2)).await?;
+            tx = cx.begin::<Sqlite>().await?;
+        }
+        _ => cx.done_in(&mut tx).await?,
+    }
+    tx.rollback().await?;
+    Err(JobError::new("never again").permanent())
+}
+
+#[tokio::test]
+async fn a_checkpoint_that_was_put_off_outlives_a_transaction_that_was_rolled_back() {
+    let jobs = open_sqlite().await;
+    let handlers = Registry::new().handle(save_and_undo).build().unwrap();
+    let running = Running::start(worker(&jobs, handlers, App::default()));
+    for how in ["checkpoint_in", "twice", "put off again", "done_in"] {
+        let id = jobs.enqueue(Undone { how: how.to_owned() }).await.unwrap().id();
+        assert_eq!(saved(&ended(&jobs, id).await), ("2".to_owned(), 2), "{how}");
+    }
+    running.stop().await;
+}
+
+/// Drops a call that saves a checkpoint before the store has it.
+#[derive(Debug, Serialize, Deserialize, Job)]
+#[job(kind = "test.impatient", version = "1.0.0", checkpoint = At, checkpoint_every = "1h")]
+struct Impatient {}
+
+async fn save_impatiently(_: Impatient, cx: JobContext<Planted, At>) -> Result<(), JobError> {
+    cx.checkpoint(&At(1)).await?;
+    cx.checkpoint(&At(2)).await?;
+    // A handler that is asked to return puts nothing off any more.
+    cx.jobs().operate().cancel(&[cx.id()]).await?;
+    cx.stopping().await;
+    cx.state.plan().stuck.insert("checkpoint");
+    let dropped = cx.checkpoint(&At(3)).now_or_never();
+    assert!(dropped.is_none(), "the store does not answer");
+    cx.state.plan().stuck.clear();
+    Err(JobError::new("never again").permanent())
+}
+
+#[tokio::test]
+async fn a_checkpoint_whose_call_was_dropped_is_saved_when_the_run_ends() {
+    let store = Planted::new();
+    let jobs = store.jobs();
+    let handlers = Registry::new().handle(save_impatiently).build().unwrap();
+    let running = Running::start(worker(&jobs, handlers, store.clone()));
+    let id = jobs.enqueue(Impatient {}).await.unwrap().id();
+    assert_eq!(saved(&ended(&jobs, id).await).0, "3");
     running.stop().await;
 }
 

@@ -7,10 +7,12 @@ use std::time::Duration;
 use jobs_runtime::prelude::*;
 use jobs_runtime::{ErrorKind, JobRecord, State, StoreErrorKind, chain};
 use sqlx::Sqlite;
+use tokio::sync::Notify;
 use tokio_util::task::TaskTracker;
 
 use crate::support::{
-    Act, App, Fresh, Running, act, close_behind, ended, fresh, open_sqlite, until, worker,
+    Act, App, Fresh, Running, act, close_behind, ended, fresh, is_running, open_sqlite, until,
+    worker,
 };
 
 /// What the handlers work with.
@@ -280,4 +282,42 @@ async fn a_write_that_waits_on_an_own_open_transaction_fails_and_says_so() {
         running.stop().await;
     };
     tokio::join!(outside, in_a_handler);
+}
+
+/// Goes on with something else once its success is committed, until it is told to end.
+#[derive(Clone, Default)]
+struct Tidy {
+    may_end: Arc<Notify>,
+    has_tidied: Arc<AtomicUsize>,
+}
+
+async fn tidy_up(job: Act, cx: JobContext<Tidy>) -> Result<(), JobError> {
+    if job.how == "deaf" {
+        std::future::pending::<()>().await;
+    }
+    let mut tx = cx.begin::<Sqlite>().await?;
+    cx.done_in(&mut tx).await?;
+    tx.commit().await?;
+    cx.state.may_end.notified().await;
+    cx.state.has_tidied.fetch_add(1, Ordering::SeqCst);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_handler_may_go_on_after_its_success_was_committed() {
+    let (jobs, tidy) = (open_sqlite().await, Tidy::default());
+    let handlers = Registry::new().handle(tidy_up).build().unwrap();
+    let worker = worker(&jobs, handlers, tidy.clone()).lease(Duration::from_secs(1));
+    let running = Running::start(worker);
+    let id = jobs.enqueue(act("")).await.unwrap().id();
+    assert_eq!(ended(&jobs, id).await.state, State::Succeeded);
+    // A deaf handler is cancelled by the second audit that hears of it, so by then there were two.
+    let deaf = jobs.enqueue(act("deaf")).await.unwrap().id();
+    until(&jobs, deaf, is_running).await;
+    jobs.operate().cancel(&[deaf]).await.unwrap();
+    assert_eq!(ended(&jobs, deaf).await.state, State::Cancelled);
+    tidy.may_end.notify_one();
+    let report = running.stop().await;
+    assert_eq!(tidy.has_tidied.load(Ordering::SeqCst), 1, "no audit aborted it");
+    assert_eq!((report.settled, report.interrupted), (1, 1));
 }

@@ -1,8 +1,10 @@
 //! The worker through the public interface, over every store.
 
+mod planted;
 mod support;
 mod warnings;
 
+mod beside;
 mod bulk;
 mod checkpoints;
 mod cursors;
@@ -14,6 +16,8 @@ mod holds;
 mod interruptions;
 mod ladders;
 mod leases;
+#[cfg(feature = "http")]
+mod measures;
 mod middleware;
 mod notes;
 mod payloads;
@@ -27,6 +31,7 @@ mod stops;
 mod stranded;
 mod suspects;
 mod texts;
+mod troubles;
 mod undos;
 mod versions;
 mod waits;

@@ -284,6 +284,9 @@ async fn the_gate_refuses_what_no_live_worker_reads() {
         let what = "no live worker reads `later.kind` 1.0.0: deploy a worker that does before what \
                     enqueues it";
         assert_eq!(refused.to_string(), what);
+        let text = NewJob::of(&Later {}, 1_024).unwrap();
+        let refused = jobs.enqueue_new(text).await.unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::Unreadable, "as a tool that knows no type for it");
         assert_eq!(stored(&jobs).await, 1, "nothing was stored");
         jobs.enqueue(Order { cents: 700 }).await.unwrap();
         let both = Registry::new().handle(order).handle(later).build().unwrap();

@@ -13,31 +13,51 @@ use jobs_runtime::{
 
 use crate::support::{Act, Running, act, ended, is_running, open, until, worker};
 
-/// How many handlers run, and what the suspects saw.
+/// How many handlers run in one worker, and what the suspects saw.
 #[derive(Debug, Clone, Default)]
 struct Company {
     now: Arc<AtomicUsize>,
-    /// How many innocents had ended when a suspect started, and how many handlers ran at most while
-    /// it did.
-    seen: Arc<Mutex<Vec<(usize, usize)>>>,
+    seen: Arc<Mutex<Vec<Seen>>>,
+    fleet: Fleet,
+}
+
+/// What the workers of a test share.
+#[derive(Debug, Clone, Default)]
+struct Fleet {
+    suspects: Arc<AtomicUsize>,
+    most_suspects: Arc<AtomicUsize>,
+    /// How many innocents have ended.
     ended: Arc<AtomicUsize>,
 }
 
+/// What one suspect saw.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Seen {
+    /// How many innocents of all workers had ended when it started, and when it ended.
+    ended: (usize, usize),
+    /// How many handlers ran at most in its worker meanwhile.
+    most: usize,
+}
+
 async fn count(job: Act, cx: JobContext<Company>) -> Result<(), JobError> {
-    let company = &cx.state;
-    let mut most = company.now.fetch_add(1, Ordering::SeqCst) + 1;
+    let Company { now, seen, fleet } = &cx.state;
+    let mut most = now.fetch_add(1, Ordering::SeqCst) + 1;
     if job.how == "suspect" {
-        let before = company.ended.load(Ordering::SeqCst);
+        let suspects = fleet.suspects.fetch_add(1, Ordering::SeqCst) + 1;
+        fleet.most_suspects.fetch_max(suspects, Ordering::SeqCst);
+        let before = fleet.ended.load(Ordering::SeqCst);
         for _ in 0..30 {
             tokio::time::sleep(Duration::from_millis(10)).await;
-            most = most.max(company.now.load(Ordering::SeqCst));
+            most = most.max(now.load(Ordering::SeqCst));
         }
-        company.seen.lock().unwrap().push((before, most));
+        let ended = (before, fleet.ended.load(Ordering::SeqCst));
+        seen.lock().unwrap().push(Seen { ended, most });
+        fleet.suspects.fetch_sub(1, Ordering::SeqCst);
     } else {
         tokio::time::sleep(Duration::from_millis(20)).await;
-        company.ended.fetch_add(1, Ordering::SeqCst);
+        fleet.ended.fetch_add(1, Ordering::SeqCst);
     }
-    company.now.fetch_sub(1, Ordering::SeqCst);
+    now.fetch_sub(1, Ordering::SeqCst);
     Ok(())
 }
 
@@ -83,7 +103,7 @@ async fn an_idle_worker_runs_a_suspect_at_once_and_nothing_beside_it() {
             assert_eq!(ended(&jobs, other.id()).await.state, State::Succeeded);
         }
         assert_eq!(jobs.job(id).await.unwrap().unwrap().state, State::Succeeded);
-        assert_eq!(*company.seen.lock().unwrap(), [(0, 1)]);
+        assert_eq!(*company.seen.lock().unwrap(), [Seen { ended: (0, 0), most: 1 }]);
         running.stop().await;
     }
 }
@@ -106,31 +126,36 @@ async fn a_worker_that_is_always_busy_makes_itself_clear_for_suspects() {
         }
         let seen = company.seen.lock().unwrap().clone();
         assert_eq!(seen.len(), 2);
-        for (ended, most) in seen {
-            assert!(0 < ended && ended < total, "it started when {ended} of {total} had ended");
-            assert_eq!(most, 1, "it ran alone");
+        for Seen { ended: (before, after), most } in seen {
+            assert!(0 < before && after < total, "it started when {before} of {total} had ended");
+            assert_eq!((before, most), (after, 1), "it ran alone");
         }
         running.stop().await;
     }
 }
 
 #[tokio::test]
-async fn of_two_workers_one_is_clear_at_a_time() {
+async fn of_two_workers_one_is_clear_at_a_time_and_the_other_goes_on() {
     for jobs in open().await {
-        let (one, two) = (Company::default(), Company::default());
+        let fleet = Fleet::default();
+        let company = || Company { fleet: fleet.clone(), ..Company::default() };
+        let (one, two) = (company(), company());
         let mut suspects = Vec::new();
         for _ in 0..3 {
             suspects.push(suspect(&jobs).await);
         }
+        jobs.enqueue_all((0..2_000).map(|_| act("innocent"))).await.unwrap();
         let running = [&one, &two].map(|company| Running::start(counting(&jobs, company)));
         for id in suspects {
             assert_eq!(ended(&jobs, id).await.state, State::Succeeded);
-            assert!(one.now.load(Ordering::SeqCst) + two.now.load(Ordering::SeqCst) <= 1);
         }
-        for company in [one, two] {
-            let seen = company.seen.lock().unwrap().clone();
-            assert!(seen.iter().all(|(_, most)| *most == 1), "{seen:?}");
-        }
+        assert_eq!(fleet.most_suspects.load(Ordering::SeqCst), 1, "never two at once");
+        let of = |company: &Company| company.seen.lock().unwrap().clone();
+        let seen = [of(&one), of(&two)].concat();
+        assert_eq!(seen.len(), 3);
+        assert!(seen.iter().all(|seen| seen.most == 1), "each ran alone in its worker: {seen:?}");
+        let went_on = seen.iter().any(|Seen { ended: (before, after), .. }| before < after);
+        assert!(went_on, "the other worker went on beside them: {seen:?}");
         for running in running {
             running.stop().await;
         }

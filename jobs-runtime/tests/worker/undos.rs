@@ -177,3 +177,40 @@ async fn a_run_whose_success_is_committed_is_not_undone() {
     assert_eq!(record.state, State::Ready);
     assert_eq!(told, ["sold", "undone"], "it was rolled back");
 }
+
+/// What it needs is away, and its undo hangs with something in its hands that panics when dropped.
+#[derive(Debug, Serialize, Deserialize, Job)]
+#[job(kind = "test.fragile", version = "1.0.0", on_stop = "undo", timeout = "300ms")]
+struct Fragile {}
+
+struct Vase;
+
+impl Drop for Vase {
+    fn drop(&mut self) {
+        panic!("the vase breaks");
+    }
+}
+
+impl Handler<Told> for Fragile {
+    async fn run(self, _: JobContext<Told>) -> Result<Outcome, JobError> {
+        Err(JobError::new("away").infrastructure())
+    }
+
+    async fn on_interrupt(self, _: JobContext<Told>) -> Result<(), JobError> {
+        let _vase = Vase;
+        std::future::pending().await
+    }
+}
+
+#[tokio::test]
+async fn an_undo_whose_destructor_panics_is_one_that_failed() {
+    for jobs in open().await {
+        let handlers = Registry::new().job::<Fragile>().build().unwrap();
+        let running = Running::start(worker(&jobs, handlers, Told::default()));
+        let id = jobs.enqueue(Fragile {}).await.unwrap().id();
+        until(&jobs, id, |record| record.counters.interruptions > 0).await;
+        let events = jobs.inspect().events(id).await.unwrap();
+        assert_eq!(events[0].class, "undo_failed", "{events:?}");
+        running.stop().await;
+    }
+}

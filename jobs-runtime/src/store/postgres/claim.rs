@@ -77,9 +77,10 @@ impl PostgresStore {
         let mut jobs = Vec::with_capacity(rows.len());
         let mut resumed = Vec::new();
         let mut has_exhausted = false;
+        let queues = claim.heads.iter().map(|head| (head.queue.as_str(), &head.queue)).collect();
         for row in &rows {
-            let taken = row::taken(row)?;
-            has_exhausted = taken.has_exhausted;
+            let taken = row::taken(row, &queues)?;
+            has_exhausted |= taken.has_exhausted;
             if taken.has_checkpoint {
                 resumed.push(taken.job.fence.job.0);
             }

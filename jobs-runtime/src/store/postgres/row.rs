@@ -1,5 +1,6 @@
 //! Rows as values. Texts of a row are taken as they are; numbers and names are checked.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use jobs_core::store::{Drained, Phase, WorkerRecord};
@@ -100,14 +101,15 @@ pub(super) struct Taken {
     pub(super) has_exhausted: bool,
 }
 
-/// A job that was just claimed.
-pub(super) fn taken(row: &PgRow) -> Attempt<Taken> {
+/// A job that was just claimed from one of these queues.
+pub(super) fn taken(row: &PgRow, queues: &HashMap<&str, &QueueName>) -> Attempt<Taken> {
     let mut columns = Columns::of(row);
     let fence = columns.fence()?;
     let queue: &str = columns.next()?;
+    let queue = *queues.get(queue).ok_or_else(|| corrupt("queue", queue))?;
     let mut job = ClaimedJob {
         fence,
-        queue: QueueName::new(queue).map_err(|_| corrupt("queue", queue))?,
+        queue: queue.clone(),
         place: Place { at_us: columns.next()?, job: fence.job },
         kind: columns.next()?,
         version: columns.next()?,
@@ -123,18 +125,34 @@ pub(super) fn taken(row: &PgRow) -> Attempt<Taken> {
         is_expired: false,
         key_number: 0,
     };
-    let has_checkpoint = columns.next::<i64>()? > 0;
+    let (mut has_checkpoint, mut has_exhausted) = (false, false);
     if let Some(text) = columns.next::<Option<&str>>()? {
         let past: Past = serde_json::from_str(text).map_err(|_| corrupt("past", text))?;
+        (has_checkpoint, has_exhausted) = (past.11, past.12);
         past.put_into(&mut job);
     }
-    Ok(Taken { job, has_checkpoint, has_exhausted: columns.next()? })
+    Ok(Taken { job, has_checkpoint, has_exhausted })
 }
 
 /// The column of a claim for what a fresh job has not: counters, budget, refusal, whether it is
-/// expired, and the number of its idempotency key.
+/// expired, the number of its idempotency key, and whether it has a checkpoint; and whether jobs are
+/// left behind that nobody can claim.
 #[derive(serde::Deserialize)]
-struct Past(i32, i32, i32, i32, i32, i32, Option<i32>, Option<String>, Option<String>, bool, i32);
+struct Past(
+    i32,
+    i32,
+    i32,
+    i32,
+    i32,
+    i32,
+    Option<i32>,
+    Option<String>,
+    Option<String>,
+    bool,
+    i32,
+    bool,
+    bool,
+);
 
 impl Past {
     fn put_into(self, job: &mut ClaimedJob) {

@@ -20,7 +20,7 @@ use super::PostgresStore;
 use super::error::{Attempt, LOOKS, Races, Trouble};
 use super::lane::{Lane, Wait};
 use super::row::{Columns, counter, element};
-use super::sql::Statements;
+use super::sql::{Statement, Statements};
 
 /// A line of history with its number.
 pub(super) struct Line {
@@ -63,13 +63,14 @@ impl PostgresStore {
     ) -> Attempt<Vec<Settled>> {
         let mut answers = vec![Settled::LeaseLost; settlements.len()];
         let order = in_order(settlements);
-        let (clean, mut rest): (Vec<usize>, Vec<usize>) =
+        let (mut clean, mut rest): (Vec<usize>, Vec<usize>) =
             order.into_iter().partition(|nth| is_clean(&settlements[*nth]));
-        match self.settle_done(settlements, &clean, &mut answers).await {
+        match self.settle_clean(settlements, &mut clean, &mut answers).await {
             Err(trouble) if trouble.is_locked() => {
                 rest.extend(clean);
                 rest.sort_unstable_by_key(|nth| settlements[*nth].fence);
             }
+            Err(trouble) if has_applied(&answers) => return Err(in_part(trouble)),
             done => done?,
         }
         if rest.is_empty() {
@@ -77,7 +78,7 @@ impl PostgresStore {
         }
         let settled = self.settle_decided(by, settlements, rest, &mut answers).await;
         self.ring_if(answers.contains(&Settled::Applied(State::Ready)));
-        if answers.iter().any(|answer| matches!(answer, Settled::Applied(_))) {
+        if has_applied(&answers) {
             settled.map_err(in_part)?;
         } else {
             settled?;
@@ -85,36 +86,52 @@ impl PostgresStore {
         Ok(answers)
     }
 
-    async fn settle_done(
+    /// Writes clean successes: in one statement those of rows that nothing ever happened to, nearly
+    /// always all, and in another what is left of them. Takes out what it has settled.
+    async fn settle_clean(
         &self,
         settlements: &[Settlement],
-        clean: &[usize],
+        clean: &mut Vec<usize>,
         answers: &mut [Settled],
     ) -> Attempt<()> {
-        if clean.is_empty() {
-            return Ok(());
+        for statement in [Statements::settle_fresh, Statements::settle_done] {
+            if clean.is_empty() {
+                return Ok(());
+            }
+            let mut written = self.settle_by(statement, settlements, clean).await?;
+            // Both in order of job, and from the back: of two claims of a job only the later can hold.
+            let mut left = Vec::new();
+            for nth in clean.drain(..).rev() {
+                match written.pop_if(|job| *job == settlements[nth].fence.job) {
+                    Some(_) => answers[nth] = Settled::Applied(State::Succeeded),
+                    None => left.push(nth),
+                }
+            }
+            clean.extend(left.into_iter().rev());
         }
-        let (jobs, claims) = fences(clean.iter().map(|nth| settlements[*nth].fence));
+        Ok(())
+    }
+
+    /// Settles runs by one statement, and answers which jobs it wrote, in order.
+    async fn settle_by(
+        &self,
+        statement: fn(&Statements) -> Statement,
+        settlements: &[Settlement],
+        which: &[usize],
+    ) -> Attempt<Vec<JobId>> {
+        let (jobs, claims) = fences(which.iter().map(|nth| settlements[*nth].fence));
         let mut races = Races::default();
         let rows = loop {
-            let statement = self.statements().settle_done().bind(jobs.clone()).bind(claims.clone());
+            let statement = statement(self.statements()).bind(jobs.clone()).bind(claims.clone());
             match self.lanes().one(statement).await {
                 Err(trouble) if races.again(&trouble, self.random()).await => {}
                 done => break done?,
             }
         };
-        if rows.len() == clean.len() {
-            for nth in clean {
-                answers[*nth] = Settled::Applied(State::Succeeded);
-            }
-            return Ok(());
-        }
-        let written = rows.iter().map(|row| Columns::of(row).id());
-        let written = written.collect::<Attempt<std::collections::HashSet<JobId>>>()?;
-        for nth in clean.iter().filter(|nth| written.contains(&settlements[**nth].fence.job)) {
-            answers[*nth] = Settled::Applied(State::Succeeded);
-        }
-        Ok(())
+        let mut written: Vec<JobId> =
+            rows.iter().map(|row| Columns::of(row).id()).collect::<Attempt<_>>()?;
+        written.sort_unstable();
+        Ok(written)
     }
 
     /// Settles what is not locked, and looks after the rest until that is free, lost or was looked
@@ -315,7 +332,7 @@ fn decide<'a>(
     Decided { settlement, next_claim, state, error, events }
 }
 
-fn bound(statements: &Statements, decided: &[Decided<'_>]) -> super::sql::Statement {
+fn bound(statements: &Statements, decided: &[Decided<'_>]) -> Statement {
     fn each<'a, T>(decided: &'a [Decided<'a>], of: impl Fn(&'a Decided<'a>) -> T) -> Vec<T> {
         decided.iter().map(of).collect()
     }
@@ -413,6 +430,10 @@ fn is_clean(settlement: &Settlement) -> bool {
         && refused.is_none()
         && event.is_none()
         && *notes == Notes::default()
+}
+
+fn has_applied(answers: &[Settled]) -> bool {
+    answers.iter().any(|answer| matches!(answer, Settled::Applied(_)))
 }
 
 /// Some of the batch was written, some not: the rows tell.

@@ -61,8 +61,8 @@ statements! {
     kept {
         checkpoint, checkpoint_one, claim, claim_head, claimed_checkpoints, done, enqueue,
         enqueue_twins, enqueue_unique, held, meta, note_progress, notify, promote, record_events,
-        renew, reread, routes, same_store, settle_done, settle_read, standing, take_duty,
-        worker_open,
+        renew, reread, routes, same_store, settle_done, settle_fresh, settle_read, standing,
+        take_duty, worker_open,
     }
     fresh {
         abandon, abandon_locked, advance, briefs, builds, cancel_waiting, close, count_due, counts, declare, depth_routes,

@@ -5,14 +5,16 @@ use std::collections::HashMap;
 use async_trait::async_trait;
 use jobs_core::store::{Claim, Claimed, EXHAUSTED, Head};
 use jobs_core::{
-    Budget, ClaimedJob, Counters, EventKind, JobId, NewEvent, Place, Priority, QueueName,
-    RefusedBy, StoredCheckpoint, Timestamp, WorkerId,
+    Budget, ClaimNumber, ClaimedJob, Counters, EventKind, Fence, JobId, NewEvent, Priority,
+    QueueName, RefusedBy, StoredCheckpoint, Timestamp, WorkerId,
 };
+use serde::Deserialize;
 use sqlx::SqliteConnection;
 use sqlx::sqlite::SqliteRow;
 
-use super::error::{During, Result};
+use super::error::{During, Result, is_too_big, not_written};
 use super::event::{self, Line};
+use super::json::Text;
 use super::row::{Columns, budget, count};
 use super::writer::Write;
 use super::{json, sql};
@@ -67,69 +69,139 @@ impl Take {
 
 #[async_trait]
 impl Write for Take {
-    type Answer = Claimed;
+    type Answer = Taken;
 
-    async fn run(&mut self, tx: &mut SqliteConnection, now: Timestamp) -> Result<Claimed> {
+    async fn run(&mut self, tx: &mut SqliteConnection, now: Timestamp) -> Result<Taken> {
         let limit = self.room(tx).await?;
-        let mut jobs = take(tx, now, self.worker, &self.heads, limit).await?;
-        if jobs.is_empty() && !is_open(tx, self.worker).await? {
-            return Ok(Claimed::WorkerEnded);
+        let batch = take(tx, now, self.worker, &self.heads, limit).await?;
+        if batch.count == 0 && !is_open(tx, self.worker).await? {
+            return Ok(Taken::WorkerEnded);
         }
+        if batch.count >= limit && !batch.has_checkpoints {
+            return Ok(Taken::Unread(batch.jobs));
+        }
+        let mut jobs = read(&batch.jobs, &self.heads)?;
         // A job that can't be claimed may have stood before others.
         while jobs.len() < limit && end_exhausted(tx, now, &self.heads).await? {
             let heads = self.left(&jobs);
-            jobs.extend(take(tx, now, self.worker, &heads, limit - jobs.len()).await?);
+            let batch = take(tx, now, self.worker, &heads, limit - jobs.len()).await?;
+            jobs.extend(read(&batch.jobs, &heads)?);
         }
-        jobs.sort_unstable_by_key(|job| job.place);
         read_checkpoints(tx, &mut jobs).await?;
-        Ok(Claimed::Jobs(jobs))
+        Ok(Taken::Jobs(jobs))
     }
 
-    fn wakes(&self, _: &Claimed) -> bool {
+    fn wakes(&self, _: &Taken) -> bool {
         false
     }
 }
 
+/// What a claim gave.
+pub(super) enum Taken {
+    WorkerEnded,
+    /// As the statement put it. Reading it is for the caller, when others may write already.
+    Unread(Vec<u8>),
+    Jobs(Vec<ClaimedJob>),
+}
+
+impl Taken {
+    /// The jobs in order of place.
+    pub(super) fn claimed(self, heads: &[Head]) -> Result<Claimed> {
+        let mut jobs = match self {
+            Self::WorkerEnded => return Ok(Claimed::WorkerEnded),
+            Self::Unread(jobs) => read(&jobs, heads)?,
+            Self::Jobs(jobs) => jobs,
+        };
+        jobs.sort_unstable_by_key(|job| job.place);
+        Ok(Claimed::Jobs(jobs))
+    }
+}
+
+/// What one statement took.
+#[derive(Default)]
+struct Batch {
+    count: usize,
+    has_checkpoints: bool,
+    /// Rows as JSON.
+    jobs: Vec<u8>,
+}
+
+/// Reads the first jobs of these heads, and takes what was read. Fewer than asked for, where so many
+/// are more than SQLite keeps in one value.
 async fn take(
     tx: &mut SqliteConnection,
     now: Timestamp,
     worker: WorkerId,
     heads: &[Head],
     limit: usize,
-) -> Result<Vec<ClaimedJob>> {
-    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    let rows = match heads {
-        [] => return Ok(Vec::new()),
-        [head] => {
-            let (place, id) = start(head);
-            sqlx::query(sql::CLAIM_HEAD)
-                .bind(worker.0)
-                .bind(now.as_micros())
-                .bind(head.queue.as_str())
-                .bind(head.route.as_str())
-                .bind(place)
-                .bind(id)
-                .bind(limit.min(i64::from(head.limit)))
-                .fetch_all(tx)
-        }
-        heads => {
-            let row = |head: &Head| {
-                let (place, id) = start(head);
-                (head.queue.to_string(), head.route.to_string(), place, id, head.limit)
-            };
-            let rows: Vec<_> = heads.iter().map(row).collect();
-            sqlx::query(sql::CLAIM)
-                .bind(worker.0)
-                .bind(now.as_micros())
-                .bind(json::rows(&rows))
-                .bind(limit)
-                .fetch_all(tx)
+) -> Result<Batch> {
+    let mut limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let row = loop {
+        let first = match heads {
+            [] => return Ok(Batch::default()),
+            [head] => first_of_one(tx, now, worker, head, limit).await,
+            heads => first_of_all(tx, now, worker, heads, limit).await,
+        };
+        match first {
+            Err(error) if is_too_big(&error) && limit > 1 => limit /= 2,
+            first => break first.during(DOING)?,
         }
     };
-    let rows = rows.await.during(DOING)?;
-    let queues: HashMap<&str, &QueueName> =
-        heads.iter().map(|head| (head.queue.as_str(), &head.queue)).collect();
-    rows.iter().map(|row| job(row, &queues)).collect::<Result<_, _>>().during(DOING)
+    let mut columns = Columns::new(&row);
+    let (ids, count, resumed, jobs) = (|| {
+        Ok((columns.text()?, columns.number()?, columns.number()?, columns.bytes()?.to_vec()))
+    })()
+    .during(DOING)?;
+    let batch = Batch { count: size(count), has_checkpoints: resumed > 0, jobs };
+    if batch.count > 0 {
+        let take = sqlx::query(sql::CLAIM_TAKE).bind(worker.0).bind(now.as_micros()).bind(ids);
+        let taken = take.execute(tx).await.during(DOING)?.rows_affected();
+        if usize::try_from(taken) != Ok(batch.count) {
+            return Err(not_written(DOING));
+        }
+    }
+    Ok(batch)
+}
+
+async fn first_of_one(
+    tx: &mut SqliteConnection,
+    now: Timestamp,
+    worker: WorkerId,
+    head: &Head,
+    limit: i64,
+) -> Result<SqliteRow, sqlx::Error> {
+    let (place, id) = start(head);
+    sqlx::query(sql::CLAIM_HEAD)
+        .bind(worker.0)
+        .bind(now.as_micros())
+        .bind(head.queue.as_str())
+        .bind(head.route.as_str())
+        .bind(place)
+        .bind(id)
+        .bind(limit.min(i64::from(head.limit)))
+        .fetch_one(tx)
+        .await
+}
+
+async fn first_of_all(
+    tx: &mut SqliteConnection,
+    now: Timestamp,
+    worker: WorkerId,
+    heads: &[Head],
+    limit: i64,
+) -> Result<SqliteRow, sqlx::Error> {
+    let row = |head: &Head| {
+        let (place, id) = start(head);
+        (head.queue.to_string(), head.route.to_string(), place, id, head.limit)
+    };
+    let rows: Vec<_> = heads.iter().map(row).collect();
+    sqlx::query(sql::CLAIM)
+        .bind(worker.0)
+        .bind(now.as_micros())
+        .bind(json::rows(&rows))
+        .bind(limit)
+        .fetch_one(tx)
+        .await
 }
 
 /// Behind which place and id a head starts.
@@ -137,24 +209,64 @@ fn start(head: &Head) -> (i64, i64) {
     head.after.map_or((i64::MIN, i64::MIN), |after| (after.at_us, after.job.0))
 }
 
-fn job(row: &SqliteRow, queues: &HashMap<&str, &QueueName>) -> Result<ClaimedJob, sqlx::Error> {
-    let mut columns = Columns::new(row);
-    let fence = columns.fence()?;
-    let queue = columns.text()?;
-    let priority = Priority::clamped(columns.number()?);
-    let queue =
-        *queues.get(queue.as_str()).expect("a job is taken from a queue that was asked for");
+fn size(count: i64) -> usize {
+    usize::try_from(count).unwrap_or_default()
+}
+
+/// A job as the statement puts it: its id and claim number, queue, priority, kind, version, oldest
+/// reader, payload, headers, when it was enqueued and was due, and what a fresh job has not.
+#[derive(Deserialize)]
+struct Packed(
+    i64,
+    i64,
+    Text,
+    i64,
+    Text,
+    Text,
+    Option<Text>,
+    Text,
+    Option<Text>,
+    i64,
+    i64,
+    Option<Past>,
+);
+
+/// Counters, budget, refusal, how many checkpoints were saved, and whether it is expired and the
+/// number of its idempotency key.
+type Past =
+    ((i64, i64, i64, i64, i64), (i64, Option<i64>), (Option<Text>, Option<Text>), i64, (i64, i64));
+
+/// Reads what a statement took from these heads.
+fn read(jobs: &[u8], heads: &[Head]) -> Result<Vec<ClaimedJob>> {
+    if jobs.is_empty() {
+        return Ok(Vec::new());
+    }
+    let packed: Vec<Packed> = serde_json::from_slice(jobs)
+        .map_err(|error| sqlx::Error::Decode(error.into()))
+        .during(DOING)?;
+    let queues: HashMap<&str, &QueueName> =
+        heads.iter().map(|head| (head.queue.as_str(), &head.queue)).collect();
+    Ok(packed.into_iter().map(|packed| job(packed, &queues)).collect())
+}
+
+fn job(packed: Packed, queues: &HashMap<&str, &QueueName>) -> ClaimedJob {
+    let Packed(id, claim, queue, priority, kind, version, min_reader, payload, headers, ..) =
+        packed;
+    let Packed(.., enqueued_at, due_at, past) = packed;
+    let queue = *queues.get(&*queue.0).expect("a job is taken from a queue that was asked for");
+    let fence = Fence { job: JobId(id), claim: ClaimNumber(claim) };
+    let due_at = Timestamp::from_micros(due_at);
     let mut job = ClaimedJob {
         fence,
         queue: queue.clone(),
-        kind: columns.text()?,
-        version: columns.text()?,
-        min_reader: columns.text_or_null()?,
-        payload: columns.text()?,
-        headers: columns.text_or_null()?,
-        enqueued_at: columns.instant()?,
-        due_at: columns.instant()?,
-        place: Place { at_us: 0, job: fence.job },
+        kind: kind.0,
+        version: version.0,
+        min_reader: min_reader.map(|text| text.0),
+        payload: payload.0,
+        headers: headers.map(|text| text.0),
+        enqueued_at: Timestamp::from_micros(enqueued_at),
+        due_at,
+        place: Priority::clamped(priority).place(due_at, fence.job),
         checkpoint: None,
         counters: Counters::default(),
         budget: Budget::default(),
@@ -162,31 +274,15 @@ fn job(row: &SqliteRow, queues: &HashMap<&str, &QueueName>) -> Result<ClaimedJob
         is_expired: false,
         key_number: 0,
     };
-    job.place = priority.place(job.due_at, fence.job);
-    if let Some(past) = columns.text_or_null()? {
-        remember(&mut job, &past);
+    if let Some(past) = past {
+        remember(&mut job, past);
     }
-    Ok(job)
+    job
 }
 
-/// What a fresh job has not, as the statement puts it: counters, budget, refusal, how many checkpoints
-/// were saved, and whether it is expired and the number of its idempotency key.
-type Past = (
-    (i64, i64, i64, i64, i64),
-    (i64, Option<i64>),
-    Option<(Option<String>, Option<String>)>,
-    i64,
-    (i64, i64),
-);
-
-/// Adds what a fresh job has not. The statement made the text, so it is read, or a part of it was no
-/// UTF-8: then the job goes on with a fresh one's counters rather than stopping the others.
-fn remember(job: &mut ClaimedJob, past: &str) {
-    let Ok((counters, (most, most_interruptions), refused, checkpoints, (is_expired, key_number))) =
-        serde_json::from_str::<Past>(past)
-    else {
-        return;
-    };
+/// Adds what a fresh job has not.
+fn remember(job: &mut ClaimedJob, past: Past) {
+    let (counters, (most, most_interruptions), (reason, build), checkpoints, rare) = past;
     let (failures, interruptions, crashes, refusals, snoozes) = counters;
     job.counters = Counters {
         failures: count(failures),
@@ -196,10 +292,11 @@ fn remember(job: &mut ClaimedJob, past: &str) {
         snoozes: count(snoozes),
     };
     job.budget = budget(most, most_interruptions);
-    let refused = refused.and_then(|(why, who)| Some((why?, who.unwrap_or_default())));
-    job.refused = refused.map(|(reason, build)| RefusedBy { reason, build });
-    job.is_expired = is_expired != 0;
-    job.key_number = count(key_number);
+    job.refused = reason.map(|reason| RefusedBy {
+        reason: reason.0,
+        build: build.map(|text| text.0).unwrap_or_default(),
+    });
+    (job.is_expired, job.key_number) = (rare.0 != 0, count(rare.1));
     // Its number alone, until the checkpoint is read.
     job.checkpoint = (checkpoints > 0).then(|| StoredCheckpoint {
         version: String::new(),

@@ -45,6 +45,11 @@ pub(super) fn is_busy(error: &sqlx::Error) -> bool {
     matches!(primary(error), Some(code::BUSY | code::LOCKED))
 }
 
+/// Whether a text was to become larger than SQLite keeps.
+pub(super) fn is_too_big(error: &sqlx::Error) -> bool {
+    primary(error) == Some(code::TOOBIG)
+}
+
 fn primary(error: &sqlx::Error) -> Option<i32> {
     let code: i32 = error.as_database_error()?.code()?.parse().ok()?;
     Some(code & 0xff)

@@ -1,8 +1,35 @@
-//! Rows on their way in. A statement takes its rows as one JSON array, so a batch of any size is one
-//! statement with no limit of parameters.
+//! Rows on their way in, and claimed jobs on their way out. A statement takes its rows as one JSON
+//! array, so a batch of any size is one statement with no limit of parameters.
 
 use jobs_core::Fence;
 use serde::Serialize;
+use serde::de::{Deserialize, Deserializer, Error, Visitor};
+
+use super::row;
+
+/// A text in JSON that came from rows: UTF-8, or marked.
+pub(super) struct Text(pub(super) String);
+
+impl<'de> Deserialize<'de> for Text {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        // As bytes: a text that is no UTF-8 is one row's fault, and must not fail the others.
+        deserializer.deserialize_bytes(TextVisitor)
+    }
+}
+
+struct TextVisitor;
+
+impl Visitor<'_> for TextVisitor {
+    type Value = Text;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("a text")
+    }
+
+    fn visit_bytes<E: Error>(self, bytes: &[u8]) -> Result<Text, E> {
+        Ok(Text(row::text(bytes)))
+    }
+}
 
 /// Rows as JSON text.
 pub(super) fn rows<T: Serialize>(rows: &[T]) -> String {

@@ -32,6 +32,7 @@ mod holder;
 mod inspect;
 mod json;
 mod lease;
+mod loan;
 mod migrate;
 mod note;
 mod operate;
@@ -65,6 +66,7 @@ use jobs_core::{
 };
 use sqlx::SqlitePool;
 use sqlx::sqlite::SqliteConnectOptions;
+use tokio::sync::Mutex;
 
 use self::alive::LockFiles;
 use self::checkpoint::{Reread, Save, standings};
@@ -164,7 +166,8 @@ impl SqliteStore {
             turn: turn()?,
             clock: Arc::clone(&options.clock),
             bell: Arc::clone(&bell),
-            wal: Wal::new(&location.database, options.wal_warning_bytes),
+            wal: Mutex::new(Wal::new(&location.database, options.wal_warning_bytes)),
+            loan: Arc::default(),
         })?;
         let (reads, transactions) = (connect.reads(), connect.transactions());
         let inner =
@@ -258,11 +261,11 @@ impl Store for SqliteStore {
     }
 
     async fn claim(&self, claim: Claim<'_>) -> Result<Claimed> {
-        self.writer().write(Take::new(claim)).await
+        self.writer().write(Take::new(claim)).await?.claimed(claim.heads)
     }
 
     async fn claim_within(&self, claim: Claim<'_>, most: u32) -> Result<Claimed> {
-        self.writer().write(Take::new(claim).within(most)).await
+        self.writer().write(Take::new(claim).within(most)).await?.claimed(claim.heads)
     }
 
     async fn settle(&self, by: &Author, settlements: &[Settlement]) -> Result<Vec<Settled>> {

@@ -171,7 +171,8 @@ pub(super) fn budget(max_failures: i64, max_interruptions: Option<i64>) -> Budge
     }
 }
 
-fn text(bytes: &[u8]) -> String {
+/// A text from what is stored as one.
+pub(super) fn text(bytes: &[u8]) -> String {
     if let Ok(text) = std::str::from_utf8(bytes) {
         return text.to_owned();
     }

@@ -24,6 +24,7 @@ statements! {
     CHECKPOINT_SAVE = "checkpoint_save";
     CLAIM = "claim";
     CLAIM_HEAD = "claim_head";
+    CLAIM_TAKE = "claim_take";
     CLAIMED_CHECKPOINTS = "claimed_checkpoints";
     CLOSE = "close";
     COUNT_DUE = "count_due";

@@ -6,6 +6,8 @@
 //! 3. The write lock is held for at most [`LONGEST_HOLD`] and whoever waits for it gets a turn.
 //! 4. A write that panics is one that failed: the others go on, on a new connection.
 //! 5. What was queued when the last handle of the store is dropped is still done.
+//! 6. While it has nothing to do, a write of one statement is made by its caller, on its connection:
+//!    see [`loan`](super::loan).
 //!
 //! Why no savepoints: a statement that fails undoes itself, but SQLite ends the whole transaction for
 //! some errors, so running the others again must work anyhow. It is then all that is needed, and the
@@ -20,11 +22,12 @@ use async_trait::async_trait;
 use futures_util::FutureExt;
 use jobs_core::{Clock, StoreError, StoreErrorKind, Timestamp};
 use sqlx::{Connection, SqliteConnection};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Mutex, mpsc, oneshot};
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
 use super::connect::Connect;
 use super::error::{During, Result, Shared, panicked};
+use super::loan::Loan;
 use super::sql;
 use super::turn::{LONGEST_WAIT, Turn};
 use super::wake::{Bell, POLL};
@@ -79,6 +82,7 @@ pub(super) trait Write: Send + 'static {
 #[derive(Debug, Clone)]
 pub(super) struct Writer {
     queue: mpsc::Sender<Box<dyn Queued>>,
+    parts: Arc<Parts>,
 }
 
 impl Writer {
@@ -87,19 +91,27 @@ impl Writer {
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_time().build().map_err(started)?;
         let (queue, writes) = mpsc::channel(QUEUE);
+        let parts = Arc::new(parts);
+        let desk = parts.clone();
         let name = "jobs-sqlite-writer".to_owned();
         std::thread::Builder::new()
             .name(name)
-            .spawn(move || runtime.block_on(async { Desk::new(parts, writes).serve().await }))
+            .spawn(move || runtime.block_on(async { Desk::new(desk, writes).serve().await }))
             .map_err(started)?;
-        Ok(Self { queue })
+        Ok(Self { queue, parts })
     }
 
     /// Makes a write and answers after its commit.
     ///
     /// # Cancel safety
     /// A dropped call happens as a whole or not at all.
-    pub(super) async fn write<W: Write>(&self, write: W) -> Result<W::Answer> {
+    pub(super) async fn write<W: Write>(&self, mut write: W) -> Result<W::Answer> {
+        if write.is_one_statement()
+            && let Some(borrowed) = self.parts.loan.take()
+            && let Some(answer) = self.parts.alone(borrowed, &mut write).await
+        {
+            return answer;
+        }
         let (reply, answer) = oneshot::channel();
         let slot = Slot { write, answer: None, reply };
         self.queue.send(Box::new(slot)).await.map_err(|_| ended())?;
@@ -122,7 +134,24 @@ pub(super) struct Parts {
     pub(super) turn: Turn,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) bell: Arc<Bell>,
-    pub(super) wal: Wal,
+    pub(super) wal: Mutex<Wal>,
+    pub(super) loan: Arc<Loan>,
+}
+
+impl std::fmt::Debug for Parts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Parts").finish_non_exhaustive()
+    }
+}
+
+impl Parts {
+    /// Looks after the size of the log, between two transactions.
+    pub(super) async fn check_size(&self, connection: &mut SqliteConnection) {
+        // Whoever is at it already will have done it.
+        if let Ok(mut wal) = self.wal.try_lock() {
+            wal.check(connection, self.clock.elapsed()).await;
+        }
+    }
 }
 
 /// A write whose type is forgotten, so that all kinds share a queue.
@@ -184,7 +213,7 @@ impl<W: Write> Queued for Slot<W> {
 
 /// The writer itself.
 struct Desk {
-    parts: Parts,
+    parts: Arc<Parts>,
     writes: mpsc::Receiver<Box<dyn Queued>>,
     waiting: VecDeque<Box<dyn Queued>>,
     connection: Option<SqliteConnection>,
@@ -194,7 +223,7 @@ struct Desk {
 }
 
 impl Desk {
-    fn new(parts: Parts, writes: mpsc::Receiver<Box<dyn Queued>>) -> Self {
+    fn new(parts: Arc<Parts>, writes: mpsc::Receiver<Box<dyn Queued>>) -> Self {
         let mut poll = interval(POLL);
         poll.set_missed_tick_behavior(MissedTickBehavior::Delay);
         Self { parts, writes, waiting: VecDeque::new(), connection: None, heard: None, poll }
@@ -221,14 +250,26 @@ impl Desk {
             self.listen().await;
         }
         while self.waiting.is_empty() {
+            if let Some(connection) = self.connection.take() {
+                self.parts.loan.offer(connection);
+            }
             let is_awaited = self.parts.bell.is_awaited();
             tokio::select! {
                 biased;
-                write = self.writes.recv() => match write {
-                    Some(write) => self.waiting.push_back(write),
-                    None => return false,
-                },
-                _ = self.poll.tick(), if is_awaited => self.listen().await,
+                write = self.writes.recv() => {
+                    self.connection = self.parts.loan.call_back().await;
+                    match write {
+                        Some(write) => self.waiting.push_back(write),
+                        None => return false,
+                    }
+                }
+                _ = self.poll.tick(), if is_awaited => {
+                    // A write that is under way wakes by itself; the next look is soon enough.
+                    if self.parts.loan.is_free() {
+                        self.connection = self.parts.loan.call_back().await;
+                        self.listen().await;
+                    }
+                }
                 () = self.parts.bell.awaited(), if !is_awaited => {}
             }
         }
@@ -362,8 +403,7 @@ impl Desk {
 
     async fn check_size(&mut self) {
         if let Some(connection) = &mut self.connection {
-            let elapsed = self.parts.clock.elapsed();
-            self.parts.wal.check(connection, elapsed).await;
+            self.parts.check_size(connection).await;
         }
     }
 
@@ -375,7 +415,7 @@ impl Desk {
 }
 
 /// How a write failed.
-enum Failure {
+pub(super) enum Failure {
     Error(StoreError),
     Panic(StoreError),
 }
@@ -422,7 +462,7 @@ async fn attempt(
 }
 
 /// Runs a write; the clock is read inside, so that its panics are caught too.
-async fn caught(run: impl Future<Output = Result<()>>) -> Result<(), Failure> {
+pub(super) async fn caught<T>(run: impl Future<Output = Result<T>>) -> Result<T, Failure> {
     // What a write has changed of itself is not used again after a panic: it is only answered.
     match AssertUnwindSafe(run).catch_unwind().await {
         Ok(ran) => ran.map_err(Failure::Error),

@@ -1,3 +1,5 @@
+use std::os::unix::ffi::OsStringExt;
+
 use super::*;
 
 const fn seconds(count: u64) -> Duration {
@@ -50,6 +52,9 @@ fn what_can_not_be_used_is_refused_with_its_reason() {
         let error = of(silent, &[(GRACE_VARIABLE, text)], None).unwrap_err();
         assert!(error.contains(GRACE_VARIABLE) && error.contains(text), "{error}");
     }
+    let no_text = readable(OsString::from_vec(b"30\xff".to_vec()));
+    let error = of(silent, &[(GRACE_VARIABLE, &no_text)], None).unwrap_err();
+    assert!(error.contains(GRACE_VARIABLE), "{error}");
     let error = of(silent, &[(GRACE_VARIABLE, "100ms")], None).unwrap_err();
     assert!(error.contains("from JOBS_GRACE_PERIOD, is not one of 1 s to 24 h"), "{error}");
     let error = of(silent, &[(PRE_STOP_VARIABLE, "30")], None).unwrap_err();

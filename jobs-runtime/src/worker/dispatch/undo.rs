@@ -11,13 +11,14 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use jobs_core::store::{CheckpointSave, Row};
-use jobs_core::{ClaimedJob, Ending, Interruption, StoreError, StoredCheckpoint};
+use jobs_core::{ClaimedJob, Ending, Interruption, JobRecord, StoreError, StoredCheckpoint};
 
-use super::{Judged, Wanted, info, judged, limit, panic_text, prepare};
+use super::{dropped, limit};
 use crate::context::Parts;
 use crate::handler::JobError;
+use crate::judge::{Judged, Wanted, panic_text};
 use crate::log;
-use crate::run::{Kept, Reason, RunSignals, Wrote};
+use crate::run::{Before, PutOff, Reason, RunInfo, RunSignals, Wrote};
 use crate::worker::ledger::Entry;
 use crate::worker::shared::{Shared, pause};
 
@@ -48,10 +49,15 @@ where
             tokio::time::sleep(LEASE_LOOK).await;
         }
     };
-    tokio::select! {
+    let mut undoing = Box::pin(undo(shared, job, entry, ending));
+    let ending = tokio::select! {
         biased;
-        ending = undo(shared, job, entry, ending) => ending,
+        ending = &mut undoing => ending,
         () = lost => Ending::Interrupted(Interruption::GivenUp),
+    };
+    match dropped(undoing) {
+        Ok(()) => ending,
+        Err(text) => undo_failed(text),
     }
 }
 
@@ -67,12 +73,18 @@ where
     };
     // Signals of its own: it is not asked to stop.
     let signals = Arc::new(RunSignals::default());
-    let ended = match judged(shared, &left) {
+    // What was put off is then its to replace: whatever it saves comes later.
+    if let Some(put_off) = put_off {
+        signals.kept().keep(put_off);
+    }
+    let ended = match shared.build().judged(&left) {
         Ok(judged) => call(shared, &left, &judged, &signals).await,
         Err(_) => Err("its checkpoint can't be read by the build that saved it".to_owned()),
     };
     signals.end_spawned().await;
-    hand_back(put_off, &signals, entry.signals.kept());
+    if let Some(put_off) = signals.kept().take_checkpoint() {
+        entry.signals.kept().keep(put_off);
+    }
     entry.signals.note_write(signals.wrote());
     match ended {
         Ok(()) => ending,
@@ -87,32 +99,45 @@ async fn left_behind<S>(
     shared: &Arc<Shared<S>>,
     job: &ClaimedJob,
     entry: &Entry,
-    put_off: Option<&CheckpointSave>,
+    put_off: Option<&PutOff>,
 ) -> Result<Option<ClaimedJob>, StoreError> {
     if entry.signals.wrote() == Wrote::Nothing && put_off.is_none() {
         return Ok(Some(job.clone()));
     }
+    let certain = put_off.filter(|put_off| put_off.before.is_none());
+    let as_left = |checkpoint| Ok(Some(ClaimedJob { checkpoint, ..job.clone() }));
     while !shared.over.is_cancelled() {
-        match read(shared, job).await {
-            Ok(Some(Row::Running(_))) | Err(_) if put_off.is_some() => {
-                return Ok(Some(ClaimedJob { checkpoint: put_off.map(stored), ..job.clone() }));
+        match (read(shared, job).await, certain) {
+            (Ok(Some(Row::Running(_))) | Err(_), Some(put_off)) => {
+                return as_left(Some(stored(&put_off.save)));
             }
-            Ok(Some(Row::Running(_))) => match shared.jobs.inspect().job(job.fence.job).await {
-                Ok(record) => {
-                    let checkpoint = record.and_then(|record| record.checkpoint);
-                    return Ok(Some(ClaimedJob { checkpoint, ..job.clone() }));
+            (Ok(Some(Row::Running(_))), None) => {
+                match shared.jobs.inspect().job(job.fence.job).await {
+                    Ok(record) => return as_left(latest(record, put_off)),
+                    Err(error) if error.is_transient() => tell(shared, &error),
+                    Err(error) => return Err(error),
                 }
-                Err(error) if error.is_transient() => tell(shared, &error),
-                Err(error) => return Err(error),
-            },
-            Ok(Some(Row::Locked)) => {}
-            Ok(Some(Row::Settled(_) | Row::Taken(_) | Row::Missing) | None) => return Ok(None),
-            Err(error) if error.is_transient() => tell(shared, &error),
-            Err(error) => return Err(error),
+            }
+            (Ok(Some(Row::Locked)), _) => {}
+            (Ok(Some(Row::Settled(_) | Row::Taken(_) | Row::Missing) | None), _) => {
+                return Ok(None);
+            }
+            (Err(error), None) if error.is_transient() => tell(shared, &error),
+            (Err(error), None) => return Err(error),
         }
         pause(shared, ROW_LOOK).await;
     }
     Ok(None)
+}
+
+/// The checkpoint in the row, or the one that was put off, where the transaction that saved a later one
+/// came to nothing.
+fn latest(record: Option<JobRecord>, put_off: Option<&PutOff>) -> Option<StoredCheckpoint> {
+    let in_row = record.and_then(|record| record.checkpoint);
+    let number = in_row.as_ref().map_or(0, |saved| saved.number);
+    let is_before = |before: &Before| before.number == number;
+    let put_off = put_off.filter(|it| it.before.as_ref().is_some_and(is_before));
+    put_off.map(|put_off| stored(&put_off.save)).or(in_row)
 }
 
 async fn read<S>(shared: &Shared<S>, job: &ClaimedJob) -> Result<Option<Row>, StoreError> {
@@ -145,34 +170,26 @@ async fn call<S>(
 where
     S: Clone + Send + Sync + 'static,
 {
-    let undo = prepare(job, judged, Wanted::Undo).map_err(|unreadable| unreadable.text)?;
+    let undo = judged.prepare(job, Wanted::Undo).map_err(|unreadable| unreadable.text)?;
     let timeout = judged.handled.policy.timeout;
     let parts = Parts {
         jobs: shared.jobs.clone(),
-        info: Arc::new(info(job, judged.handled, timeout)),
+        info: Arc::new(RunInfo::of(job, judged.handled.of.clone(), timeout)),
         signals: signals.clone(),
         board: shared.board.clone(),
     };
     let undo = AssertUnwindSafe(async { undo(shared.state.clone(), parts).await }).catch_unwind();
+    let mut undo = Box::pin(undo);
     let ended = tokio::select! {
         biased;
-        ended = undo => ended,
+        ended = &mut undo => ended,
         () = limit(timeout) => Ok(Err(JobError::new("the undo took longer than a run may"))),
     };
+    dropped(undo)?;
     match ended {
         Ok(Ok(_)) => Ok(()),
         Ok(Err(error)) => Err(error.to_string()),
         Err(panic) => Err(panic_text(panic)),
-    }
-}
-
-/// Which checkpoint is still to be written once the undo has ended: its own, else, where it saved
-/// none, the one that the run had put off.
-fn hand_back(put_off: Option<CheckpointSave>, undo: &RunSignals, run: &Kept) {
-    let own = undo.kept().take_checkpoint();
-    let put_off = put_off.filter(|_| undo.wrote() == Wrote::Nothing);
-    if let Some(save) = own.or(put_off) {
-        run.put_off(save);
     }
 }
 

@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
-use tokio_util::task::TaskTracker;
 
 use super::super::{Budget, Notifier, Wired, Worker, claim, register, settle};
 use super::*;
@@ -71,7 +70,7 @@ async fn drained(jobs: &[How], stops: usize) -> (Drained, u128, Vec<State>) {
     register(&shared).await.unwrap();
     let mut loops = JoinSet::new();
     loops.spawn(settle::settle_loop(shared.clone(), ends));
-    loops.spawn(claim::claim_loop(shared.clone(), TaskTracker::new()));
+    loops.spawn(claim::claim_loop(shared.clone()));
     let mut ids = Vec::new();
     for how in jobs {
         ids.push(client.enqueue(Stay { how: *how }).await.unwrap().id());

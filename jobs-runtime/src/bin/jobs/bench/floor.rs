@@ -5,7 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use super::Result;
-use super::app::Stamp;
+use super::app::{KIND, Stamp};
 
 /// Rows that a scenario begins with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,6 +46,23 @@ pub(crate) trait Floor: Send {
 
     /// How many transactions the database has committed, where it counts them.
     async fn commits(&mut self) -> Result<Option<i64>>;
+}
+
+/// A claimed job: what any worker must read of it, to know whose it is and to fence what it writes.
+pub(crate) struct Claimed {
+    pub(crate) id: i64,
+    pub(crate) claim_number: i64,
+    pub(crate) stamp: Stamp,
+}
+
+impl Claimed {
+    /// Decodes the payload of a job of the one kind that the floor handles.
+    pub(crate) fn of(id: i64, claim_number: i64, kind: &str, payload: &str) -> Result<Self> {
+        if kind != KIND {
+            return Err(format!("a job of the kind {kind} was claimed").into());
+        }
+        Ok(Self { id, claim_number, stamp: serde_json::from_str(payload)? })
+    }
 }
 
 /// Counts completed jobs and notes the end of each tenth.

@@ -1,6 +1,7 @@
 //! The floor on SQLite: one connection that completes the last batch and claims the next in one
 //! transaction, since the disk's flush is what a small batch costs.
 
+use std::fmt::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use tokio::sync::Notify;
 
 use super::Result;
 use super::app::{KIND, ROUTE, Stamp};
-use super::floor::{Floor, Rows, Tenths};
+use super::floor::{Claimed, Floor, Rows, Tenths};
 
 const ENQUEUE: &str = "
     INSERT INTO jobs_job (queue, kind, version, min_reader, payload, priority, state, due_at_us,
@@ -27,10 +28,12 @@ const CLAIM: &str = "
             AND place >= ?3 AND (place > ?3 OR id > ?4)
         ORDER BY place, id LIMIT ?5 + 0
     )
-    RETURNING id, due_at_us, payload";
+    RETURNING id, claim_number, due_at_us, kind, payload";
 const COMPLETE: &str = "
     UPDATE jobs_job SET state = 'succeeded', worker_id = NULL, finished_at_us = ?1
-    WHERE id IN (SELECT value FROM json_each(?2)) AND state = 'running'";
+    FROM json_each(?2) AS run
+    WHERE jobs_job.id = CAST(run.key AS INTEGER) AND jobs_job.claim_number = run.value
+        AND jobs_job.state = 'running'";
 
 const FOREIGN: &str = "'other.kind' || (n % 20)";
 const DEAD: &str = "
@@ -83,7 +86,7 @@ async fn claim(
     tx: &mut SqliteConnection,
     position: &mut Position,
     batch: u32,
-) -> Result<(Vec<i64>, Vec<Stamp>)> {
+) -> Result<Vec<Claimed>> {
     let rows = sqlx::query(CLAIM)
         .bind(now_us())
         .bind(ROUTE)
@@ -92,23 +95,26 @@ async fn claim(
         .bind(batch)
         .fetch_all(tx)
         .await?;
-    let mut ids = Vec::with_capacity(rows.len());
-    let mut stamps = Vec::with_capacity(rows.len());
+    let mut claimed = Vec::with_capacity(rows.len());
     for row in &rows {
-        let id: i64 = row.try_get(0)?;
-        let place: i64 = row.try_get(1)?;
+        let (id, place): (i64, i64) = (row.try_get(0)?, row.try_get(2)?);
         if (place, id) > (position.place, position.id) {
             *position = Position { place, id };
         }
-        ids.push(id);
-        stamps.push(serde_json::from_str(row.try_get(2)?)?);
+        let number = row.try_get(1)?;
+        claimed.push(Claimed::of(id, number, row.try_get(3)?, row.try_get(4)?)?);
     }
-    Ok((ids, stamps))
+    Ok(claimed)
 }
 
-async fn complete(tx: &mut SqliteConnection, ids: &[i64]) -> Result<()> {
-    let ids = serde_json::to_string(ids)?;
-    sqlx::query(COMPLETE).bind(now_us()).bind(ids).execute(tx).await?;
+async fn complete(tx: &mut SqliteConnection, runs: &[Claimed]) -> Result<()> {
+    let mut fences = String::from("{");
+    for Claimed { id, claim_number, .. } in runs {
+        let comma = if fences.len() > 1 { "," } else { "" };
+        write!(fences, "{comma}\"{id}\":{claim_number}")?;
+    }
+    fences.push('}');
+    sqlx::query(COMPLETE).bind(now_us()).bind(fences).execute(tx).await?;
     Ok(())
 }
 
@@ -161,14 +167,14 @@ impl Floor for SqliteFloor {
         let tx = &mut self.connection;
         let mut tenths = Tenths::begin(count);
         let mut position = Position { place: i64::MIN, id: i64::MIN };
-        let (mut done, mut held) = (0, Vec::new());
+        let (mut done, mut held) = (0, Vec::<Claimed>::new());
         while done < count {
             begin(tx).await?;
             if !held.is_empty() {
                 complete(tx, &held).await?;
             }
             done += held.len() as u64;
-            (held, _) = claim(tx, &mut position, batch).await?;
+            held = claim(tx, &mut position, batch).await?;
             commit(tx).await?;
             tenths.note(done);
         }
@@ -192,11 +198,11 @@ impl Floor for SqliteFloor {
                 bell.notified().await;
                 begin(&mut worker).await?;
                 let mut position = Position { place: i64::MIN, id: i64::MIN };
-                let (ids, stamps) = claim(&mut worker, &mut position, 10).await?;
+                let runs = claim(&mut worker, &mut position, 10).await?;
                 commit(&mut worker).await?;
-                ages.extend(stamps.iter().filter_map(|stamp| stamp.age()));
+                ages.extend(runs.iter().filter_map(|run| run.stamp.age()));
                 begin(&mut worker).await?;
-                complete(&mut worker, &ids).await?;
+                complete(&mut worker, &runs).await?;
                 commit(&mut worker).await?;
             }
             Result::Ok(ages)

@@ -3,8 +3,9 @@
 //! 1. Floor and framework do the same work on the same schema, the same rows and the same kind of
 //!    disk, in turn within one run, so that a ratio survives a noisy machine.
 //! 2. The floor claims and completes in the same lanes and batches as a worker does: a slot is free
-//!    when its handler returns, and at most one batch waits for its settlement. It has no fence, no
-//!    lease, no history and no handler but the decoding of the payload.
+//!    when its handler returns, and at most one batch waits for its settlement. It fences what it
+//!    writes by the claim number, as whoever must not write twice does; it has no lease, no history
+//!    and no handler but the decoding of the payload.
 //! 3. It works in databases of its own and removes them: a file in a temporary folder, and databases
 //!    named `jobs_bench_…` on the server.
 
@@ -62,6 +63,9 @@ pub(crate) struct Options {
     /// Only this scenario; may be repeated. Default: all, or with `--quick` the short ones.
     #[arg(long, value_enum)]
     scenario: Vec<Scenario>,
+    /// Only this side, for a profiler: then there are no ratios.
+    #[arg(long, value_enum)]
+    side: Option<Side>,
     /// How often each scenario is measured; the medians are printed. Default: 5, quick 3.
     #[arg(long)]
     rounds: Option<usize>,
@@ -108,7 +112,9 @@ pub(crate) async fn run(options: Options) -> Result<()> {
                 let mut order = [Side::Floor, Side::Framework];
                 // Whoever comes second finds a warmer machine.
                 order.rotate_left(round % 2);
-                for side in order {
+                for side in
+                    order.into_iter().filter(|side| options.side.is_none_or(|only| only == *side))
+                {
                     let place = Place::make(&server).await?;
                     let answer = scenario.measure(side, &place, &sizes).await;
                     place.remove().await?;

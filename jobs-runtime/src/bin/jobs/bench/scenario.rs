@@ -13,7 +13,7 @@ use super::place::Place;
 use super::{Options, Result, checkpoint, child, night, pickup, usage};
 
 /// Who does the work.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Side {
     /// SQL written by hand.
     Floor,

@@ -19,6 +19,13 @@ taken AS MATERIALIZED (
         LIMIT $6::bigint
         FOR NO KEY UPDATE SKIP LOCKED
     ) AS next
+),
+spent AS MATERIALIZED (
+    SELECT EXISTS (
+        SELECT FROM {schema}.job AS job
+        WHERE job.queue = $2::text AND job.state = 'ready'
+            AND job.claim_number = 9223372036854775807
+    ) AS is_left
 )
 UPDATE {schema}.job
 SET state = 'running', claim_number = claim_number + 1, worker_id = $1,
@@ -26,21 +33,18 @@ SET state = 'running', claim_number = claim_number + 1, worker_id = $1,
 WHERE ctid = ANY (ARRAY (SELECT at FROM taken))
 RETURNING
     id, claim_number, queue, place, kind, version, min_reader, payload, headers, enqueued_at_us,
-    due_at_us, checkpoints,
-    -- One column for what a fresh job has not: each column of a row costs both sides.
+    due_at_us,
+    -- One column for what a fresh job has not, and for what is left behind that can't be claimed: each
+    -- column of a row costs both sides.
     CASE
         WHEN (failures | interruptions | crashes | refusals | snoozes) = 0
             AND max_failures = 20 AND max_interruptions IS NULL AND refused_reason IS NULL
-            AND expires_at_us IS NULL AND key_number IS NULL
+            AND expires_at_us IS NULL AND key_number IS NULL AND checkpoints = 0
+            AND NOT (SELECT is_left FROM spent)
         THEN NULL
         ELSE json_build_array(
             failures, interruptions, crashes, refusals, snoozes, max_failures, max_interruptions,
             refused_reason, refused_build, coalesce(expires_at_us <= claimed_at_us, false),
-            coalesce(key_number, 0)
+            coalesce(key_number, 0), checkpoints > 0, (SELECT is_left FROM spent)
         )
-    END AS past,
-    EXISTS (
-        SELECT FROM {schema}.job AS spent
-        WHERE spent.queue = $2::text AND spent.state = 'ready'
-            AND spent.claim_number = 9223372036854775807
-    ) AS has_exhausted
+    END AS past

@@ -1,6 +1,7 @@
--- Takes the first ready jobs of several heads in order of place, under a worker's open lease: a
--- merge, one step in the index for each head and each job taken.
--- A job whose claim number can't grow is left for exhausted.sql.
+-- Reads the first ready jobs of several heads in order of place, under a worker's open lease: a merge,
+-- one step in the index for each head and each job. They are taken by claim_take.sql, within the same
+-- transaction. A job whose claim number can't grow is left for exhausted.sql.
+-- One row for all: each row, and each column of one, costs the driver as much as the job itself.
 -- ?1 worker, ?2 now in microseconds, ?3 array of [queue, route, after place, after id, limit],
 -- ?4 limit of all.
 WITH RECURSIVE
@@ -34,23 +35,27 @@ taken (queue, route, place, id, room) AS (
     ORDER BY 3, 4
     LIMIT ?4 + 0
 )
-UPDATE jobs_job
-SET state = 'running', claim_number = claim_number + 1, worker_id = ?1, claimed_at_us = ?2
+SELECT
+    json_group_array(id) AS ids,
+    count(*) AS taken,
+    coalesce(sum(checkpoints > 0), 0) AS resumed,
+    json_group_array(json_array(
+        id, claim_number + 1, queue, priority, kind, version, min_reader, payload, headers,
+        enqueued_at_us, due_at_us,
+        -- What a fresh job has not.
+        CASE
+            WHEN (failures | interruptions | crashes | refusals | snoozes | checkpoints) = 0
+                AND max_failures = 20 AND max_interruptions IS NULL AND refused_reason IS NULL
+                AND expires_at_us IS NULL AND key_number IS NULL
+            THEN NULL
+            ELSE json_array(
+                json_array(failures, interruptions, crashes, refusals, snoozes),
+                json_array(max_failures, max_interruptions),
+                json_array(refused_reason, refused_build),
+                checkpoints,
+                json_array(coalesce(expires_at_us <= ?2, 0), coalesce(key_number, 0))
+            )
+        END
+    )) AS jobs
+FROM jobs_job
 WHERE id IN (SELECT id FROM taken) AND claim_number < 9223372036854775807
-RETURNING
-    id, claim_number, queue, priority, kind, version, min_reader, payload, headers, enqueued_at_us,
-    due_at_us,
-    -- One column for what a fresh job has not: each column of a row costs the driver a copy.
-    CASE
-        WHEN (failures | interruptions | crashes | refusals | snoozes | checkpoints) = 0
-            AND max_failures = 20 AND max_interruptions IS NULL AND refused_reason IS NULL
-            AND expires_at_us IS NULL AND key_number IS NULL
-        THEN NULL
-        ELSE json_array(
-            json_array(failures, interruptions, crashes, refusals, snoozes),
-            json_array(max_failures, max_interruptions),
-            json_array(refused_reason, refused_build),
-            checkpoints,
-            json_array(coalesce(expires_at_us <= claimed_at_us, 0), coalesce(key_number, 0))
-        )
-    END AS past

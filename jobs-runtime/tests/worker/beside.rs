@@ -1,0 +1,52 @@
+//! Runs beside one another.
+
+use std::sync::{Arc, Condvar, Mutex};
+
+use jobs_runtime::State;
+use jobs_runtime::prelude::*;
+
+use crate::support::{Act, Running, act, ended, is_running, open, worker};
+
+/// What a handler waits for without yielding.
+#[derive(Debug, Clone, Default)]
+struct Gate(Arc<(Mutex<bool>, Condvar)>);
+
+impl Gate {
+    fn block(&self) {
+        let (is_open, opened) = &*self.0;
+        let closed = is_open.lock().unwrap();
+        drop(opened.wait_while(closed, |is_open| !*is_open).unwrap());
+    }
+
+    fn open(&self) {
+        let (is_open, opened) = &*self.0;
+        *is_open.lock().unwrap() = true;
+        opened.notify_all();
+    }
+}
+
+async fn block_or_pass(act: Act, cx: JobContext<Gate>) -> Result<(), JobError> {
+    if act.how == "block" {
+        cx.state.block();
+    }
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_handler_that_blocks_its_thread_holds_up_no_other() {
+    for jobs in open().await {
+        let gate = Gate::default();
+        let handlers = Registry::new().handle(block_or_pass).build().unwrap();
+        let running = Running::start(worker(&jobs, handlers, gate.clone()).concurrency(4));
+        // More than there are slots, so that tasks are used again beside it.
+        let blocked = jobs.enqueue(act("block")).await.unwrap().id();
+        for _ in 0..20 {
+            let id = jobs.enqueue(act("")).await.unwrap().id();
+            assert_eq!(ended(&jobs, id).await.state, State::Succeeded);
+        }
+        assert!(is_running(&jobs.job(blocked).await.unwrap().unwrap()));
+        gate.open();
+        assert_eq!(ended(&jobs, blocked).await.state, State::Succeeded);
+        assert_eq!(running.stop().await.settled, 21);
+    }
+}
