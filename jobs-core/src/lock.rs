@@ -15,7 +15,8 @@
 //!    default were added, in places where its readers ignore what they don't know.
 //!
 //! A package takes part once it has a folder `jobs.lock` when it is compiled; then every job of it must
-//! derive `JsonSchema`.
+//! derive `JsonSchema`. Cargo does not see a folder come: `JOBS_LOCK=update` has a package that was built
+//! without one built anew, once; any other build needs a changed source for it.
 //!
 //! # What it can't see
 //! - The same shape with another meaning: cents for dollars. Raise the major.

@@ -17,6 +17,7 @@ pub use std::{
 use serde::{Serialize, de::DeserializeOwned};
 
 pub use crate::__jobs_lock_test as lock_test;
+pub use crate::__jobs_lock_watch as lock_watch;
 #[cfg(feature = "schema")]
 pub use crate::lock::{Described, Part, Probe, Sampled, Subject, Undescribed, Unsampled};
 
@@ -279,6 +280,24 @@ macro_rules! __jobs_lock_test {
 #[macro_export]
 macro_rules! __jobs_lock_test {
     ($($shape:tt)*) => {};
+}
+
+/// Notes that the build depends on `JOBS_LOCK`.
+#[cfg(feature = "schema")]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __jobs_lock_watch {
+    () => {
+        const _: ::core::option::Option<&::core::primitive::str> = ::core::option_env!("JOBS_LOCK");
+    };
+}
+
+/// Nothing: the feature `schema` is off.
+#[cfg(not(feature = "schema"))]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __jobs_lock_watch {
+    () => {};
 }
 
 fn own_line<Own: Versioned>() -> Line {

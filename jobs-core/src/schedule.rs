@@ -17,7 +17,8 @@ pub const MAX_CATCH_UP: u32 = 1_000;
 /// `when` is a cron expression and an IANA time zone, `0 3 * * * Europe/Berlin`, or an interval,
 /// `every 15m`. Five fields are minute, hour, day of the month, month and day of the week; six begin
 /// with the second. Where both days are given, either will do. Without a zone it is UTC. Intervals
-/// tick at their multiples since 1970-01-01T00:00:00Z, so `every 15m` is at :00, :15, :30 and :45.
+/// tick at their multiples since 1970-01-01T00:00:00Z, so `every 15m` is at :00, :15, :30 and :45,
+/// and `every 1d` at midnight, in UTC; a day has 24 hours.
 ///
 /// When the clocks change, a fixed time of day ticks once: in a repeated hour at the first of the two,
 /// in a skipped hour at its end. What has a `*` or a step in its hours or minutes goes by the clock: it

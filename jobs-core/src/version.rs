@@ -235,7 +235,11 @@ impl fmt::Display for MinReader {
 
 impl fmt::Display for Line {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.0 to {}.{}", self.major, self.major, self.minor)
+        let Self { major, minor } = self;
+        match minor {
+            0 => write!(f, "{major}.0"),
+            _ => write!(f, "{major}.0 to {major}.{minor}"),
+        }
     }
 }
 

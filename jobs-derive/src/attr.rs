@@ -123,7 +123,7 @@ impl Reader<'_> {
         let Some(name) = Name::ALL.iter().copied().find(|name| name.as_str() == written) else {
             let help = nearest::meant(&written, self.derive).map_or_else(
                 || format!("`#[derive({derive})]` takes {}", listed(self.derive.takes())),
-                |name| format!("did you mean `{}`?", name.as_str()),
+                |name| did_you_mean(&written, name),
             );
             return Err(error(ident, format_args!("unknown option `{written}`"), help));
         };
@@ -281,6 +281,15 @@ fn unquoted(value: &TokenStream) -> String {
     match syn::parse2::<LitStr>(value.clone()) {
         Ok(text) => text.value(),
         Err(_) => value.to_string().chars().filter(|letter| !letter.is_whitespace()).collect(),
+    }
+}
+
+fn did_you_mean(written: &str, name: Name) -> String {
+    let help = format!("did you mean `{}`?", name.as_str());
+    if written.contains("retries") {
+        format!("{help} It counts the first run too: 3 retries are `max_failures = 4`")
+    } else {
+        help
     }
 }
 

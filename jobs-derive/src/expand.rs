@@ -43,7 +43,7 @@ pub(crate) fn implementations(shape: &Shape) -> TokenStream {
             }
         }
     };
-    let lock_tests = shape.is_locked.then(|| lock_tests(shape));
+    let lock = if shape.is_locked { lock_tests(shape) } else { lock_watch(shape) };
     // Whoever deprecates an old shape means its uses by people, not its own implementations.
     quote! {
         #[allow(deprecated)]
@@ -52,7 +52,7 @@ pub(crate) fn implementations(shape: &Shape) -> TokenStream {
             #versioned
             #role
         };
-        #lock_tests
+        #lock
     }
 }
 
@@ -78,6 +78,19 @@ fn lock_tests(shape: &Shape) -> TokenStream {
             let checkpoint = job.checkpoint.as_ref().map(|_| test("Checkpoint", saved, &kinds));
             quote!(#payload #checkpoint)
         }
+    }
+}
+
+/// In a package without the folder: what makes cargo build it anew for `JOBS_LOCK=update`, since the
+/// folder may be there by then. Cargo can't be told to watch what is not there yet.
+fn lock_watch(shape: &Shape) -> TokenStream {
+    let private = private(shape);
+    match &shape.role {
+        Role::Checkpoint => TokenStream::new(),
+        Role::Job(_) | Role::PastJob { .. } => quote! {
+            #[cfg(test)]
+            #private::lock_watch!();
+        },
     }
 }
 

@@ -214,7 +214,9 @@ fn a_time_out_is_a_whole_number_and_a_unit() {
     assert_eq!(read("30s"), Some(30_000));
     assert_eq!(read("5m"), Some(300_000));
     assert_eq!(read("2h"), Some(7_200_000));
+    assert_eq!(read("1d"), Some(86_400_000));
     assert_eq!(read("8760h"), Some(31_536_000_000));
+    assert_eq!(read("365d"), Some(31_536_000_000));
     for text in [
         "",
         "s",
@@ -228,7 +230,8 @@ fn a_time_out_is_a_whole_number_and_a_unit() {
         "1.5s",
         "1e3s",
         "30S",
-        "1d",
+        "1D",
+        "366d",
         "30sec",
         "8761h",
         "4294967296ms",

@@ -113,7 +113,7 @@ fn span(text: &str, what: &str, name: Name, zero: &str, without: &str) -> Result
         Some(ms) if ms <= MAX_SPAN_MS => return Ok(ms),
         Some(_) => (format!("{what} is at most 365 days"), leave_out()),
         None => (
-            format!("{what} is a whole number and a unit: ms, s, m or h"),
+            format!("{what} is a whole number and a unit: ms, s, m, h or d"),
             format!("write a text such as `{}`", name.example()),
         ),
     };
@@ -157,7 +157,7 @@ pub(crate) fn retry(text: &str) -> Result<Retry, Broken> {
         wait(text).map(Retry::Fixed)
     };
     read.ok_or_else(|| Broken {
-        why: "these are no waits: each is a whole number and a unit, ms, s, m or h".to_owned(),
+        why: "these are no waits: each is a whole number and a unit, ms, s, m, h or d".to_owned(),
         help:
             "write `\"2s..1h\"` for waits that double up to the second one, `\"30s\"` for the same \
                wait each time, or a list such as `\"1s, 10s, 5m\"`, whose last one repeats"
@@ -265,6 +265,7 @@ fn span_ms(text: &str) -> Option<u64> {
         "s" => 1000,
         "m" => 60_000,
         "h" => 3_600_000,
+        "d" => 86_400_000,
         _ => return None,
     };
     Some(u64::from(number_of(number)?) * unit_ms)

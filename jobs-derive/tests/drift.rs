@@ -22,13 +22,9 @@ enum Run {
 
 impl Build {
     fn of(features: &str) -> Self {
-        let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
-        let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("packages");
-        fs::create_dir_all(&target).unwrap();
-        let turn = File::create(target.join("turn")).unwrap();
-        turn.lock().unwrap();
-        let lock = Path::new(env!("CARGO_MANIFEST_DIR")).join("../Cargo.lock");
-        fs::copy(lock, fixtures.join("Cargo.lock")).unwrap();
+        let fixtures = here().join("tests/fixtures");
+        let (target, _turn) = target();
+        fs::copy(here().join("../Cargo.lock"), fixtures.join("Cargo.lock")).unwrap();
         let output = Command::new(env!("CARGO"))
             .args(["test", "--no-run", "--offline", "--package", "locked"])
             .args(["--message-format=json", "--features", features])
@@ -70,6 +66,31 @@ impl Build {
     }
 }
 
+fn here() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// The folder that the packages of tests are built in, for one at a time.
+fn target() -> (PathBuf, File) {
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("packages");
+    fs::create_dir_all(&target).unwrap();
+    let turn = File::create(target.join("turn")).unwrap();
+    turn.lock().unwrap();
+    (target, turn)
+}
+
+/// Has cargo test a package; answers what its tests said.
+fn cargo_test(package: &Path, target: &Path, lock: Option<&str>) -> String {
+    let mut command = Command::new(env!("CARGO"));
+    command.args(["test", "--offline", "--lib"]).current_dir(package);
+    command.env("CARGO_TARGET_DIR", target).env_remove("CI").env_remove("JOBS_LOCK");
+    command.envs(lock.map(|mode| ("JOBS_LOCK", mode)));
+    let output = command.output().unwrap();
+    let said = str::from_utf8(&output.stderr).unwrap();
+    assert!(output.status.success(), "{said}{}", text(&output));
+    text(&output)
+}
+
 fn text(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
@@ -106,4 +127,36 @@ fn a_field_without_a_version_is_told_and_the_advice_leads_to_green() {
     minor.passes(package, Run::Check);
     // A reader of 2.0 ignores what it does not know, so the author may vouch for it.
     Build::of("memo,minor,readable").passes(package, Run::Check);
+}
+
+/// Cargo does not see a folder come.
+#[test]
+fn a_package_that_was_built_without_the_folder_finds_it_when_told_to_update() {
+    let package = tempfile::tempdir().unwrap();
+    let package = package.path();
+    let core = here().join("../jobs-core").canonicalize().unwrap();
+    let manifest = format!(
+        "[workspace]\n\
+         [package]\nname = \"late\"\nedition = \"2024\"\n\
+         [dependencies]\nserde = {{ version = \"1.0\", features = [\"derive\"] }}\n\
+         schemars = \"1.2\"\njobs-core = {{ path = {core:?}, features = [\"schema\"] }}\n"
+    );
+    let source = "\
+        #[derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema, jobs_core::Job)]\n\
+        #[job(kind = \"net.ping\", version = \"1.0.0\")]\n\
+        pub struct Ping { pub host: String }\n";
+    fs::write(package.join("Cargo.toml"), manifest).unwrap();
+    fs::copy(here().join("../Cargo.lock"), package.join("Cargo.lock")).unwrap();
+    fs::create_dir(package.join("src")).unwrap();
+    fs::write(package.join("src/lib.rs"), source).unwrap();
+
+    let (target, _turn) = target();
+    let said = cargo_test(package, &target, None);
+    assert!(said.contains("running 0 tests"), "{said}");
+    fs::create_dir(package.join("jobs.lock")).unwrap();
+    let said = cargo_test(package, &target, Some("update"));
+    assert!(said.contains("test jobs_lock_ping ... ok"), "{said}");
+    assert!(package.join("jobs.lock/net.ping/1.0.json").exists());
+    let said = cargo_test(package, &target, None);
+    assert!(said.contains("test jobs_lock_ping ... ok"), "{said}");
 }

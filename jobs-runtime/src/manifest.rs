@@ -10,8 +10,8 @@ mod finding;
 
 use jobs_core::store::WorkerRecord;
 use jobs_core::{
-    Job, Line, NewJob, Reader, Route, RouteVerdict, Schedule, Stamp, Verdict, Version, Versioned,
-    judge,
+    Job, Line, MinReader, NewJob, OldCheckpoint, Reader, Route, RouteVerdict, Schedule, Stamp,
+    Verdict, Version, Versioned, judge,
 };
 use serde::{Deserialize, Serialize};
 
@@ -46,11 +46,17 @@ pub struct HandledKind {
     /// Other kinds that it reads as this one.
     #[serde(default)]
     pub aliases: Vec<String>,
-    /// The newest version of each line that it reads, oldest first.
+    /// The lines that it reads, oldest first, in the words of the log: `1.0 to 1.4`.
     pub reads: Vec<String>,
-    /// The same of its checkpoint.
+    /// The same of its checkpoint, which it saves as the last of them; none where it saves none.
     #[serde(default)]
     pub checkpoint_reads: Vec<String>,
+    /// The oldest reader that the checkpoint's author vouches for; empty: no older one.
+    #[serde(default)]
+    pub checkpoint_readable_by: String,
+    /// Whether a job whose checkpoint is too old begins anew instead of being given back.
+    #[serde(default)]
+    pub restarts: bool,
     /// As the policy says.
     #[serde(default)]
     pub priority: i16,
@@ -181,6 +187,14 @@ impl HandledKind {
     fn lines(&self) -> Vec<Line> {
         lines(&self.reads)
     }
+
+    /// What it saves as a checkpoint, where it saves one.
+    fn saves(&self) -> Option<Stamp> {
+        let newest = *lines(&self.checkpoint_reads).last()?;
+        let version = Version::new(newest.major, newest.minor, 0);
+        let min_reader = MinReader::parse(&self.checkpoint_readable_by);
+        Stamp::new(version, min_reader.unwrap_or(version.own_reader())).ok()
+    }
 }
 
 impl ScheduledKind {
@@ -253,23 +267,27 @@ fn fingerprint<V: Versioned>() -> String {
     if V::FINGERPRINT == 0 { String::new() } else { format!("{:016x}", V::FINGERPRINT) }
 }
 
+/// The lines that such texts say. Where a line ends is what counts.
 fn lines(texts: &[String]) -> Vec<Line> {
     let line = |text: &String| {
-        Version::parse(text).ok().map(|it| Line { major: it.major, minor: it.minor })
+        let end = text.rsplit(' ').next()?;
+        Version::parse(end).ok().map(|it| Line { major: it.major, minor: it.minor })
     };
     texts.iter().filter_map(line).collect()
 }
 
 fn handled<S>(handled: &Handled<S>) -> HandledKind {
-    let newest = |lines: &[Line]| {
-        lines.iter().map(|line| format!("{}.{}", line.major, line.minor)).collect()
-    };
+    let texts = |lines: &[Line]| lines.iter().map(ToString::to_string).collect();
     let timeout = handled.policy.timeout;
     HandledKind {
         newest: handled.newest.clone(),
         aliases: handled.aliases.iter().map(|&alias| alias.to_owned()).collect(),
-        reads: newest(&handled.lines),
-        checkpoint_reads: newest(&handled.checkpoint_lines),
+        reads: texts(&handled.lines),
+        checkpoint_reads: texts(&handled.checkpoint_lines),
+        checkpoint_readable_by: handled
+            .checkpoint_reader
+            .map_or(String::new(), |it| it.to_string()),
+        restarts: handled.policy.on_old_checkpoint == OldCheckpoint::Restart,
         priority: handled.policy.priority,
         max_failures: handled.policy.max_failures,
         timeout_ms: timeout.map(|span| u64::try_from(span.as_millis()).unwrap_or(u64::MAX)),

@@ -12,7 +12,10 @@ use std::future::Future;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use jobs_core::{BuildId, Job, Kind, Ladder, Line, OnStop, Policy, QueueName, Reader, Schedule};
+use jobs_core::{
+    BuildId, Job, Kind, Ladder, Line, MinReader, OnStop, Policy, QueueName, Reader, Schedule,
+    Versioned,
+};
 
 use self::around::Around;
 pub use self::around::Next;
@@ -49,6 +52,8 @@ pub(crate) struct Handled<S> {
     pub(crate) aliases: &'static [&'static str],
     pub(crate) lines: Vec<Line>,
     pub(crate) checkpoint_lines: Vec<Line>,
+    /// Which reader the author of its checkpoint vouches for; `None`: it saves none.
+    pub(crate) checkpoint_reader: Option<MinReader>,
     pub(crate) policy: Policy,
     pub(crate) ladder: Ladder,
     pub(crate) type_name: &'static str,
@@ -280,12 +285,15 @@ fn clash<S>(kind: &str, known: Known, handled: &Handled<S>, all: &[Handled<S>]) 
 impl<S> Handled<S> {
     fn of<J: Job>(erased: Box<dyn Erased<S>>, ladder: Ladder) -> Self {
         let kind: Arc<str> = J::KIND.into();
+        let checkpoint_lines = J::Checkpoint::lines();
+        let saves = !checkpoint_lines.is_empty();
         Self {
             of: Arc::new(RunKind::new(kind.clone(), &J::POLICY)),
             kind,
             aliases: J::ALIASES,
             lines: J::lines(),
-            checkpoint_lines: <J::Checkpoint as jobs_core::Versioned>::lines(),
+            checkpoint_lines,
+            checkpoint_reader: saves.then_some(J::Checkpoint::MIN_READER),
             policy: J::POLICY,
             ladder,
             type_name: std::any::type_name::<J>(),

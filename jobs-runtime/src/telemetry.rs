@@ -46,7 +46,6 @@ pub(crate) struct Meters {
     lease_margin: Histogram,
     drained: DrainMeters,
     wrong_vouches: Counter,
-    stranded: Gauge,
 }
 
 /// The meters of a drain.
@@ -119,7 +118,6 @@ impl Meters {
             lease_margin: histogram!("jobs_lease_margin_seconds"),
             drained: DrainMeters::new(),
             wrong_vouches: counter!("jobs_wrong_vouches_total"),
-            stranded: gauge!("jobs_stranded_routes"),
         }
     }
 
@@ -145,11 +143,6 @@ impl Meters {
     /// What a newer build vouched for is not readable here after all.
     pub(crate) fn vouched_wrongly(&self) {
         self.wrong_vouches.increment(1);
-    }
-
-    /// So many routes have jobs that are due and that no live worker reads.
-    pub(crate) fn stranded(&self, routes: usize) {
-        self.stranded.set(number(routes));
     }
 
     /// So many runs were settled together.

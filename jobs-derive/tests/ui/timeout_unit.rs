@@ -1,4 +1,4 @@
-//! The units of time-outs are ms, s, m and h.
+//! The units of time-outs are ms, s, m, h and d.
 
 use jobs_core::Job;
 use serde::{Deserialize, Serialize};

@@ -1,12 +1,14 @@
 //! Is it safe to deploy? Pure: manifests and counts go in, findings come out.
 
-use std::collections::BTreeSet;
+mod checkpoint;
+mod left;
 
 use jobs_core::Line;
 use jobs_core::store::Waiting;
 
+use self::checkpoint::checkpoint;
 use super::finding::{Answer, Code, Finding, Severity};
-use super::{HandledKind, Manifest, ProducedKind, ScheduledKind, lines};
+use super::{HandledKind, Manifest, ProducedKind, ScheduledKind};
 
 /// What changes from one build to another, with nothing known of stored rows.
 pub fn diff(old: &Manifest, new: &Manifest) -> Answer {
@@ -52,7 +54,7 @@ impl Comparison<'_> {
                 None => findings.extend(self.gone(&old.newest.kind)),
             }
         }
-        findings.extend(self.left_behind());
+        findings.extend(self.left_behind(&findings));
         for producer in self.producers {
             findings.extend(producer.produces.iter().filter_map(|enqueued| {
                 self.still_enqueued(
@@ -257,27 +259,6 @@ impl Comparison<'_> {
         };
         Some(finding(Code::QueueChanged, severity, &old.newest.kind, what, instead))
     }
-
-    /// Waiting jobs that neither a live build nor the candidate knows.
-    fn left_behind(&self) -> Vec<Finding> {
-        let waiting = self.waiting.into_iter().flatten();
-        let kinds: BTreeSet<&str> = waiting.map(|waiting| waiting.kind.as_str()).collect();
-        let is_of_nobody = |kind: &&str| {
-            let is_known = |manifest: &Manifest| manifest.handled(kind).is_some();
-            !self.live.iter().any(is_known) && self.candidate.handled(kind).is_none()
-        };
-        let told = kinds.into_iter().filter(is_of_nobody).filter_map(|kind| {
-            let is_retired = self.candidate.retired.iter().any(|retired| retired == kind);
-            if is_retired {
-                return self.retired(kind);
-            }
-            let jobs = jobs_wait(self.unreadable(kind).unwrap_or_default());
-            let what = format!("{jobs}, and neither a live build nor this one handles it");
-            let instead = "Deploy a build that does, or declare it `retired`; see `jobs stranded`";
-            Some(finding(Code::KindRemoved, Severity::Warning, kind, what, instead))
-        });
-        told.collect()
-    }
 }
 
 fn jobs_wait(jobs: u64) -> String {
@@ -318,28 +299,6 @@ fn shape(old: &HandledKind, new: &HandledKind) -> Option<Finding> {
     let instead = "Raise the version as the drift check says; if only the spelling of a type \
                    changed, raise the patch";
     Some(finding(Code::ShapeChangedSameVersion, severity, &old.newest.kind, what, instead))
-}
-
-fn checkpoint(old: &HandledKind, new: &HandledKind) -> Option<Finding> {
-    let (before, after) = (lines(&old.checkpoint_reads), lines(&new.checkpoint_reads));
-    let from = before.last()?;
-    let to = after.last();
-    if Some(from) == to {
-        return None;
-    }
-    let is_read = after.iter().any(|line| line.major == from.major && line.minor >= from.minor);
-    let to = to.map_or("none".to_owned(), |to| format!("{}.{}", to.major, to.minor));
-    let what = format!("its checkpoint is {to} instead of {}.{}", from.major, from.minor);
-    let (severity, instead) = if is_read {
-        let instead = "Older workers give back what has saved the new one: a rollback leaves those \
-                       jobs waiting until this build is back";
-        (Severity::Warning, instead)
-    } else {
-        let instead = "Jobs that have saved the old one could not resume: keep its shape and name it \
-                       as `previous` of the checkpoint";
-        (Severity::Error, instead)
-    };
-    Some(finding(Code::CheckpointBumped, severity, &old.newest.kind, what, instead))
 }
 
 fn policy(old: &HandledKind, new: &HandledKind) -> Option<Finding> {

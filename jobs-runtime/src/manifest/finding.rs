@@ -48,6 +48,8 @@ pub enum Code {
     PolicyChanged,
     /// The candidate has retired a kind of which jobs wait.
     RetiredWithRows,
+    /// Jobs wait as versions that the candidate can't read, although it handles their kind.
+    Stranded,
     /// The candidate no longer declares a schedule.
     ScheduleDropped,
     /// The candidate declares a schedule with other times.
@@ -107,6 +109,7 @@ impl Code {
             Self::QueueChanged => "queue_changed",
             Self::PolicyChanged => "policy_changed",
             Self::RetiredWithRows => "retired_with_rows",
+            Self::Stranded => "stranded",
             Self::ScheduleDropped => "schedule_dropped",
             Self::ScheduleChanged => "schedule_changed",
         }
@@ -118,7 +121,7 @@ impl Code {
     }
 
     /// Whether it is about something gone, which nobody may enqueue any more before workers lose it.
-    const fn is_gone(self) -> bool {
+    pub(super) const fn is_gone(self) -> bool {
         matches!(
             self,
             Self::KindRemoved

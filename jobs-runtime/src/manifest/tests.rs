@@ -6,6 +6,9 @@ use jobs_core::store::Waiting;
 use super::finding::{Code, Order, Severity};
 use super::{HandledKind, Manifest, ProducedKind, ScheduledKind, check, diff};
 
+mod checkpoint;
+mod left;
+
 fn produced(kind: &str, version: &str) -> ProducedKind {
     ProducedKind {
         kind: kind.to_owned(),
@@ -23,6 +26,8 @@ fn kind(kind: &str, version: &str, reads: &[&str]) -> HandledKind {
         aliases: Vec::new(),
         reads: reads.iter().map(|&line| line.to_owned()).collect(),
         checkpoint_reads: vec!["1.0".to_owned()],
+        checkpoint_readable_by: "1.0".to_owned(),
+        restarts: false,
         priority: 0,
         max_failures: 20,
         timeout_ms: None,
@@ -190,25 +195,6 @@ fn one_version_with_two_shapes_is_an_error_unless_the_patch_says_otherwise() {
 }
 
 #[test]
-fn another_checkpoint_is_told_and_one_that_can_not_resume_is_an_error() {
-    let saves = |reads: &[&str]| {
-        let checkpoint_reads = reads.iter().map(|&line| line.to_owned()).collect();
-        build(&[HandledKind { checkpoint_reads, ..kind("a", "1.0.0", &["1.0"]) }])
-    };
-    let code = Code::CheckpointBumped;
-    for (from, to, severity) in [
-        (&["1.0"][..], &["1.1"][..], Severity::Warning),
-        (&["1.0"], &["1.0", "2.0"], Severity::Warning),
-        (&["1.0"], &["2.0"], Severity::Error),
-        (&["1.1"], &["1.0"], Severity::Error),
-        (&["1.0"], &[], Severity::Error),
-    ] {
-        let answer = diff(&saves(from), &saves(to));
-        assert_eq!(told(&answer), (vec![(code, severity)], Order::Any), "{from:?} {to:?}");
-    }
-}
-
-#[test]
 fn another_queue_is_told_and_the_old_one_needs_a_worker() {
     let queued = |queue: &str| {
         let mut it = kind("a", "1.0.0", &["1.0"]);
@@ -325,14 +311,6 @@ fn a_schedule_of_a_kind_that_no_worker_handles_is_an_error() {
     let new = by_the_clock(&[schedule("later", "every 1h", "b", "1.0.0")]);
     let wanted = vec![(Code::KindAddedAndProduced, Severity::Error)];
     assert_eq!(told(&diff(&old, &new)), (wanted, Order::WorkersFirst));
-}
-
-#[test]
-fn jobs_that_nobody_knows_are_told() {
-    let answer = check(&build(&[]), &[], &[], &[waiting("lost", "1.0.0", 4)]);
-    let wanted = vec![(Code::KindRemoved, Severity::Warning)];
-    assert_eq!(told(&answer), (wanted, Order::ProducersFirst));
-    assert!(answer.findings[0].what.contains("4 jobs of it wait"), "{answer}");
 }
 
 #[test]

@@ -19,7 +19,7 @@ use std::time::Duration;
 use croner::Cron;
 use croner::parser::{CronParser, Year};
 use jiff::tz::TimeZone;
-use jiff::{SignedDuration, Zoned, civil};
+use jiff::{Span, SpanRelativeTo, Zoned, civil};
 use jobs_core::{Timestamp, micros};
 
 /// The longest interval: 366 days.
@@ -104,10 +104,11 @@ fn zoned(instant: Timestamp, zone: &TimeZone) -> Option<Zoned> {
 }
 
 fn every(span: &str) -> Result<Timetable, InvalidTimetable> {
-    let read: Result<SignedDuration, _> = span.parse();
+    let read =
+        span.parse::<Span>().and_then(|it| it.to_duration(SpanRelativeTo::days_are_24_hours()));
     let span = read.ok().and_then(|span| Duration::try_from(span).ok()).ok_or_else(|| {
         InvalidTimetable(format!(
-            "`{span}` is no span; write `every 90s`, `every 15m` or `every 6h`"
+            "`{span}` is no span; write `every 90s`, `every 15m`, `every 6h` or `every 2d`"
         ))
     })?;
     if !(SHORTEST..=LONGEST).contains(&span) {

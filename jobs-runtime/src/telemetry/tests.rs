@@ -136,7 +136,8 @@ fn measured() -> BTreeMap<String, f64> {
         meters.of_kind("a").ended(Duration::ZERO);
         meters.tolerated("a");
         meters.vouched_wrongly();
-        meters.stranded(3);
+        let route = Route::from_store("a@1.0");
+        StrandedMeters::default().measured([(&route, 3, Duration::ZERO)].into_iter());
         meters.settling(2);
         meters.lost();
         meters.renewed(Duration::ZERO);
@@ -167,7 +168,7 @@ fn every_ending_is_counted_by_outcome_and_reason() {
         ("jobs_run_seconds kind=other", 1.0),
         ("jobs_tolerant_reads_total kind=other", 1.0),
         ("jobs_wrong_vouches_total", 1.0),
-        ("jobs_stranded_routes", 3.0),
+        ("jobs_stranded kind=a version=1.0", 3.0),
         ("jobs_settle_batch_size", 1.0),
         ("jobs_settlements_lost_total", 1.0),
         ("jobs_dead_total", 3.0),

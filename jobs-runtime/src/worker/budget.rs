@@ -19,7 +19,7 @@ use crate::registry::Handlers;
 /// Kubernetes' own default: a supervisor that says nothing is most likely that one.
 const DEFAULT: Duration = Duration::from_secs(30);
 const GRACE_PERIODS: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_hours(24);
-/// Names the grace period: a number of seconds, or one with `ms`, `s`, `min` or `h` behind it.
+/// Names the grace period: a number of seconds, or one with `ms`, `s`, `min`, `h` or `d` behind it.
 const GRACE_VARIABLE: &str = "JOBS_GRACE_PERIOD";
 /// Names the delay before the signal, in the same form.
 const PRE_STOP_VARIABLE: &str = "JOBS_PRE_STOP_DELAY";
@@ -164,6 +164,7 @@ fn span(name: &str, text: &str) -> Result<Duration, Error> {
         "" | "s" => Some(Duration::from_secs(number)),
         "m" | "min" => Some(Duration::from_mins(number)),
         "h" => Some(Duration::from_hours(number)),
+        "d" => Some(Duration::from_hours(24 * number)),
         _ => None,
     });
     parsed.ok_or_else(|| {

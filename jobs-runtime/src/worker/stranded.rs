@@ -47,7 +47,6 @@ pub(super) async fn stranded_loop<S>(shared: Arc<Shared<S>>) {
         }
         match look(&shared, &mut since).await {
             Ok(stranded) => {
-                shared.meters.stranded(stranded.len());
                 meters.measured(stranded.iter().map(|it| (&it.route, it.jobs, it.seen_for)));
                 tell(&shared, &stranded);
                 end(&shared, &stranded).await;

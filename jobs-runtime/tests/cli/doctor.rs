@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
 use jobs_runtime::{Handlers, Job, JobContext, JobError, Jobs, Registry, Worker};
@@ -43,6 +44,24 @@ fn what_is_delivered_with_the_workspace_is_in_order() {
     command.arg("doctor").current_dir(deploy);
     command.args(["kubernetes.yaml", "jobs-worker.service", "Dockerfile"]);
     assert_eq!(told(&fed(command, "")), "nothing to mend\n");
+}
+
+/// As it stands it can be built here; a name of one's own is an argument of the build.
+#[test]
+fn the_delivered_dockerfile_builds_a_binary_of_this_workspace() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let text = std::fs::read_to_string(root.join("deploy/Dockerfile")).unwrap();
+    let worker = text.lines().find_map(|line| line.strip_prefix("ARG WORKER=")).unwrap();
+    assert!(text.contains("\nRUN cargo build --release --locked --bin \"$WORKER\"\n"), "{text}");
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args(["metadata", "--no-deps", "--offline", "--format-version=1"]).current_dir(root);
+    let told: serde_json::Value = serde_json::from_slice(&cargo.output().unwrap().stdout).unwrap();
+    let packages = told["packages"].as_array().unwrap();
+    let targets = packages.iter().flat_map(|package| package["targets"].as_array().unwrap());
+    let is_it = |target: &serde_json::Value| {
+        target["name"] == worker && target["kind"].as_array().is_some_and(|it| it[0] == "bin")
+    };
+    assert!(targets.into_iter().any(is_it), "no binary is named {worker}");
 }
 
 #[test]

@@ -62,6 +62,11 @@ fn a_deploy_is_checked_against_live_builds_and_stored_rows() {
         session.run(&["manifest", "check", &new, "--json"]);
         session.run(&["manifest", "print"]);
         session.run(&["manifest", "diff", "no-such-file", &new]);
+        // What a rollback would meet: jobs of a build that no worker has any more.
+        for order in 0..2 {
+            jobs.enqueue(NextCharge { order, cents: 700 }).await.unwrap();
+        }
+        session.run(&["manifest", "check", &old]);
     });
     insta::assert_snapshot!(text.replace(&folder.path().display().to_string(), "<folder>"));
 }

@@ -329,8 +329,14 @@ async fn programs_say_what_they_produce_and_workers_what_they_handle() {
         until_a_worker_is_there(&jobs).await;
         let workers = jobs.inspect().workers().await.unwrap();
         let manifest = Manifest::parse(&workers[0].manifest).unwrap();
-        assert_eq!(manifest.handles[0].reads, ["1.3", "2.0", "3.1", "4.2"]);
-        assert_eq!(manifest.handles[0].checkpoint_reads, ["2.1"]);
+        assert_eq!(
+            manifest.handles[0].reads,
+            ["1.0 to 1.3", "2.0", "3.0 to 3.1", "4.0 to 4.2"],
+            "in the words of the log"
+        );
+        assert_eq!(manifest.handles[0].checkpoint_reads, ["2.0 to 2.1"]);
+        assert_eq!(manifest.handles[0].checkpoint_readable_by, "2.1");
+        assert!(!manifest.handles[0].restarts);
         assert_eq!(manifest.handles[0].aliases, ["test.purchase"]);
         assert_eq!(manifest.retired, ["test.gone"]);
         running.stop().await;

@@ -132,7 +132,7 @@ async fn stranded_jobs_end_at_the_deadline_and_wait_for_ever_without_one() {
         stage.pass(MINUTE * 4).await;
         let states = stage.states(&ids).await;
         assert!(states.iter().all(|state| state.is_waiting()), "{states:?}");
-        stage.pass(MINUTE * 5).await;
+        stage.pass(MINUTE * 9).await;
         let young = stage.enqueue_later(1).await;
         stage.pass(MINUTE * 2).await;
         let states = stage.states(&ids).await;

@@ -34,7 +34,7 @@ pub(super) fn shell_entrypoint(line: Option<usize>, fix: &str) -> Finding {
     Finding::new(Severity::Error, "shell_entrypoint", line, what, fix)
 }
 
-/// Reads what the worker's variables hold: seconds, or a number with `ms`, `s`, `min` or `h`.
+/// Reads what the worker's variables hold: seconds, or a number with `ms`, `s`, `min`, `h` or `d`.
 pub(super) fn span(text: &str) -> Option<Duration> {
     let text = text.trim().trim_matches('"');
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
@@ -44,6 +44,7 @@ pub(super) fn span(text: &str) -> Option<Duration> {
         "ms" => Some(Duration::from_millis(number)),
         "min" | "m" => Some(Duration::from_secs(number.checked_mul(60)?)),
         "h" => Some(Duration::from_secs(number.checked_mul(3600)?)),
+        "d" => Some(Duration::from_secs(number.checked_mul(86_400)?)),
         _ => None,
     }
 }
@@ -79,7 +80,13 @@ mod tests {
 
     #[test]
     fn spans_are_read_as_the_worker_reads_them() {
-        let cases = [("30", 30_000), ("30s", 30_000), ("2min", 120_000), ("250ms", 250)];
+        let cases = [
+            ("30", 30_000),
+            ("30s", 30_000),
+            ("2min", 120_000),
+            ("250ms", 250),
+            ("1d", 86_400_000),
+        ];
         for (text, millis) in cases {
             assert_eq!(span(text), Some(Duration::from_millis(millis)), "{text}");
         }

@@ -155,6 +155,15 @@ fn an_interval_ticks_at_its_multiples_whoever_asks() {
     assert_eq!(ticks, ["2026-01-01T00:15:00Z", "2026-01-01T00:30:00Z", "2026-01-01T00:45:00Z"]);
 }
 
+/// No calendar and no clocks: 24 hours, since 1970.
+#[test]
+fn a_day_of_an_interval_has_24_hours() {
+    let daily = ticks("every 1d", "2026-03-28T12:00:00Z", "2026-03-30T12:00:00Z");
+    assert_eq!(daily, ["2026-03-29T00:00:00Z", "2026-03-30T00:00:00Z"]);
+    let longer = ticks("every 1d 12h", "1970-01-01T00:00:00Z", "1970-01-04T00:00:00Z");
+    assert_eq!(longer, ["1970-01-02T12:00:00Z", "1970-01-04T00:00:00Z"]);
+}
+
 #[test]
 fn the_29th_of_february_is_found_in_its_next_year() {
     let after = at("2026-01-01T00:00:00Z");

@@ -41,6 +41,8 @@ fn a_pre_stop_delay_is_taken_off() {
     let variables = [(GRACE_VARIABLE, "1min"), (PRE_STOP_VARIABLE, "1500ms")];
     let budget = of(Stated::default(), &variables, None).unwrap();
     assert_eq!(budget.drain(), Duration::from_millis(58_500));
+    let day = of(Stated::default(), &[(GRACE_VARIABLE, "1d")], None).unwrap();
+    assert_eq!(day.drain(), seconds(86_400));
 }
 
 #[test]
