@@ -145,8 +145,9 @@ pub enum OnStop {
     /// As [`GiveBack`](Self::GiveBack), but what it left behind outside the store is undone first,
     /// by the handler's `on_interrupt`; a run whose undo does not end is left to the lease.
     Undo,
-    /// It is left to finish as with [`Finish`](Self::Finish), and no run ever follows it: one that
-    /// failed, was interrupted or died with its worker makes a dead letter.
+    /// It is left to finish as with [`Finish`](Self::Finish), and no run follows it by itself: one that
+    /// failed, was interrupted or died with its worker makes a dead letter. Only the handler's own
+    /// snooze and a person's redrive ask for another.
     AtMostOnce,
 }
 

@@ -59,12 +59,13 @@ pub use record::{
     MAX_PROGRESS_BYTES, MAX_RESULT_BYTES, NewEvent, Notes, Place, Priority, ProgressNote,
     RefusedBy, StoredCheckpoint,
 };
-pub use retry::Ladder;
+pub use retry::{Ladder, MAX_WAIT};
 pub use route::{Route, RouteVerdict, SUSPECT_CRASHES};
 pub use schedule::{CatchUp, MAX_CATCH_UP, Schedule};
 pub use state::State;
 pub use transition::{
-    Due, ErrorNote, MAX_CRASHES, NOT_PROGRESSING, RELEASE_DELAY, Run, Settlement, transition,
+    Due, ErrorNote, MAX_CRASHES, NOT_PROGRESSING, RELEASE_DELAY, Run, Settlement, WAIT_TOO_LONG,
+    transition,
 };
 pub use version::{
     Line, MalformedVersion, MinReader, Reader, Refusal, Stamp, Verdict, Version, judge,

@@ -4,6 +4,10 @@ use std::time::Duration;
 
 use crate::random::jittered;
 
+/// The longest wait that anybody may ask for: ten years. What is longer is a slip in a unit, and would
+/// park its job for ever without a word.
+pub const MAX_WAIT: Duration = Duration::from_hours(24 * 3_650);
+
 const DAY: Duration = Duration::from_hours(24);
 
 /// The waits between the failures of a job. It belongs to the build that ran the handler and is
@@ -47,7 +51,8 @@ impl Ladder {
         Self::Steps(waits.into_iter().collect())
     }
 
-    /// The wait after the given number of failures (from 1), moved by up to a tenth either way.
+    /// The wait after the given number of failures (from 1), at most [`MAX_WAIT`], moved by up to a
+    /// tenth either way.
     pub fn wait(&self, failures: u32, draw: u64) -> Duration {
         let exact = match self {
             Self::Exponential { first, cap } => doubling(*first, failures, *cap),
@@ -57,7 +62,7 @@ impl Ladder {
                 steps.get(at).or(steps.last()).copied().unwrap_or_default()
             }
         };
-        jittered(exact, draw)
+        jittered(exact.min(MAX_WAIT), draw)
     }
 }
 

@@ -27,8 +27,8 @@ impl State {
     /// The states that this one may turn into. Anything else is a bug in a store.
     pub const fn next(self) -> &'static [Self] {
         match self {
-            Self::Scheduled => &[Self::Ready, Self::Cancelled],
-            Self::Ready => &[Self::Running, Self::Dead, Self::Cancelled],
+            Self::Scheduled => &[Self::Ready, Self::Dead, Self::Cancelled],
+            Self::Ready => &[Self::Scheduled, Self::Running, Self::Dead, Self::Cancelled],
             Self::Running => {
                 &[Self::Scheduled, Self::Ready, Self::Succeeded, Self::Dead, Self::Cancelled]
             }

@@ -68,6 +68,9 @@ pub const STRANDED: &str = "stranded";
 /// The class of a job whose claim number can't grow any more.
 pub const EXHAUSTED: &str = "claim_numbers_exhausted";
 
+/// The longest author and the longest reason of a pause, in bytes; what is longer is cut in its middle.
+pub const MAX_PAUSE_BYTES: usize = 1024;
+
 /// How long a store remembers workers that have ended.
 pub const WORKERS_KEPT: Duration = Duration::from_hours(24 * 30);
 
@@ -193,7 +196,7 @@ pub trait Store: Schedules + 'static {
     /// Deletes finished jobs that ended longer ago than their retention, and all that belongs to
     /// them, oldest first, at most `limit`; answers how many. Where nothing old is left, forgets
     /// workers that ended longer ago than [`WORKERS_KEPT`] and hold neither a run nor a duty, and
-    /// builds that were last seen before that.
+    /// builds that were last seen before that; oldest first, at most `limit` of each.
     async fn prune(&self, retention: Retention, limit: u32) -> Result<u32>;
 
     /// What outside the store has slowed it down for longer than `lasting`, in words for an
@@ -227,8 +230,9 @@ pub trait Heartbeat: Send + fmt::Debug {
     /// Ends a worker's lease for good, with the phase [`Done`](Phase::Done), and, in the same
     /// transaction, gives back as interruptions whatever the store still says it holds, by the rules
     /// of [`Store::settle`]; answers which, in order of id. What the worker does not know of was
-    /// claimed by an answer that never came: it goes back as unstarted. Closing again, or an unknown
-    /// worker, gives nothing back.
+    /// claimed by an answer that never came: it goes back as unstarted. A run whose row another
+    /// transaction holds, such as that of a finish, is left to it; if it still runs then, a sweep
+    /// settles it as given up. Closing again, or an unknown worker, gives nothing back.
     ///
     /// Runs that the worker abandons stay claimed, and keep its lease open for a while; see
     /// [`Leaving`]. It claims nothing more all the same. Its report is kept with it, what this call
@@ -258,7 +262,8 @@ pub trait Inspect: Send + Sync {
     /// A job by its id.
     async fn job(&self, id: JobId) -> Result<Option<JobRecord>>;
 
-    /// The kept history of a job, oldest first.
+    /// The kept history of a job, oldest first. A line of a kind that only a newer build knows is left
+    /// out.
     async fn events(&self, id: JobId) -> Result<Vec<Event>>;
 
     /// Jobs in order of id after `filter.after`, at most `limit`.
@@ -284,7 +289,8 @@ pub trait Inspect: Send + Sync {
     /// What builds have published, most lately seen first.
     async fn builds(&self) -> Result<Vec<BuildRecord>>;
 
-    /// The workers that the store knows, newest first.
+    /// The workers that the store knows, newest first. One in a phase that only a newer build knows
+    /// is told as [`Working`](Phase::Working).
     async fn workers(&self) -> Result<Vec<WorkerRecord>>;
 
     /// The queues that are paused.
@@ -315,7 +321,8 @@ pub trait Operate: Send + Sync {
     async fn reschedule(&self, jobs: &[JobId], change: Reschedule) -> Result<Vec<bool>>;
 
     /// Stops claims from a queue; binds every claim that starts after it returns. Pausing again
-    /// keeps the first reason.
+    /// keeps the first reason. Who and why are kept [`storable`](crate::storable), each in
+    /// [`MAX_PAUSE_BYTES`].
     async fn pause(&self, queue: &QueueName, by: &str, reason: &str) -> Result<()>;
 
     /// Lets a queue be claimed from again.

@@ -17,7 +17,7 @@ use crate::random::jittered;
 use crate::record::{
     Budget, COUNTER_MAX, ClaimedJob, Counters, EventKind, NewEvent, Notes, RefusedBy,
 };
-use crate::retry::{Ladder, doubling};
+use crate::retry::{Ladder, MAX_WAIT, doubling};
 use crate::state::State;
 
 /// A refused job is due again after this wait, moved by up to a tenth.
@@ -25,6 +25,8 @@ pub const RELEASE_DELAY: Duration = Duration::from_secs(2);
 /// This many consecutive crashes, the last of them alone on its worker, make a dead letter of the
 /// class `crash_loop`.
 pub const MAX_CRASHES: u32 = 5;
+/// The class of a failure whose handler asked for a snooze beyond [`MAX_WAIT`].
+pub const WAIT_TOO_LONG: &str = "wait_too_long";
 /// After this many interruptions without progress a job is delayed and flagged.
 pub const NOT_PROGRESSING: u32 = 100;
 
@@ -91,6 +93,11 @@ pub struct ErrorNote {
 pub fn transition(run: &Run, ending: &Ending, ladder: &Ladder, draw: u64) -> Settlement {
     match ending {
         Ending::Done => settled(run, State::Succeeded, Due::Unchanged),
+        Ending::Snoozed(wait) if *wait > MAX_WAIT => {
+            let text = format!("the handler asked for a snooze of {}", too_long(*wait));
+            let class = WAIT_TOO_LONG.to_owned();
+            failed(run, &Failure { class, text, retry: Retry::Ladder }, ladder, draw)
+        }
         Ending::Snoozed(wait) => {
             let mut settlement = waiting(run, *wait);
             grow(&mut settlement.counters.snoozes);
@@ -124,16 +131,33 @@ fn failed(run: &Run, failure: &Failure, ladder: &Ladder, draw: u64) -> Settlemen
     let wait = match failure.retry {
         Retry::Never => None,
         Retry::Ladder | Retry::After(_) if is_spent => None,
-        Retry::Ladder => Some(ladder.wait(counters.failures, draw)),
-        Retry::After(wait) => Some(wait),
+        Retry::After(wait) if wait <= MAX_WAIT => Some(wait),
+        Retry::Ladder | Retry::After(_) => Some(ladder.wait(counters.failures, draw)),
     };
-    let note = ErrorNote::new(&failure.class, &failure.text);
+    let note = match failure.retry {
+        Retry::After(wait) if wait > MAX_WAIT => {
+            let asked = format!("it asked for a retry after {}", too_long(wait));
+            ErrorNote::new(&failure.class, &format!("{} ({asked})", failure.text))
+        }
+        Retry::Ladder | Retry::After(_) | Retry::Never => {
+            ErrorNote::new(&failure.class, &failure.text)
+        }
+    };
     Settlement {
         counters,
         event: Some(note.event(EventKind::Failed)),
         error: Some(note),
         ..wait.map_or_else(|| settled(run, State::Dead, Due::Unchanged), |wait| waiting(run, wait))
     }
+}
+
+fn too_long(wait: Duration) -> String {
+    let days = |span: Duration| span.as_secs() / (24 * 3_600);
+    format!(
+        "{} days, and the longest wait is {}: the ladder's was taken",
+        days(wait),
+        days(MAX_WAIT)
+    )
 }
 
 fn refused(run: &Run, reason: &str, build: &str, text: &str, draw: u64) -> Settlement {
@@ -147,6 +171,8 @@ fn refused(run: &Run, reason: &str, build: &str, text: &str, draw: u64) -> Settl
     settlement
 }
 
+/// The wait for infrastructure grows with all interruptions since the job last got on: the row counts no
+/// kind of them apart.
 fn interrupted(run: &Run, interruption: &Interruption, draw: u64) -> Settlement {
     let mut counters = run.counters;
     grow(&mut counters.interruptions);

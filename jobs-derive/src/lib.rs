@@ -47,7 +47,7 @@ use valid::Package;
 /// | `aliases("…", …)` | kinds from before a rename, in parentheses, under which rows are still stored | none |
 /// | `queue` | 1 to 255 bytes without control characters | `"default"` |
 /// | `priority` | -100 to 100, higher first | 0 |
-/// | `max_failures` | how many failures make a dead letter, at least 1 | 20: with the default ladder, about a week |
+/// | `max_failures` | how many failures make a dead letter, at least 1 | 20: with the default ladder, about four and a half days |
 /// | `timeout` | how long a run may take: a whole number above 0 and a unit, `"500ms"`, `"30s"`, `"5m"` or `"2h"`, at most 365 days | none: a run takes its time |
 /// | `retry` | the waits between failures: `"2s..1h"` doubles from the first up to the second, `"30s"` is the same each time, `"1s, 10s, 5m"` is a list whose last one repeats; each is moved by up to a tenth | `"2s..24h"` |
 /// | `expires_in` | how long a job may wait for a run to start, from when it is due; then it is dead, with the class `expired` | none: it waits |

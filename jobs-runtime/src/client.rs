@@ -26,6 +26,9 @@ use crate::store::{Backend, StoreDatabase, unknown_scheme};
 use crate::trace::TraceContext;
 use crate::wait::{Ends, Wait};
 
+/// Well below what a value of SQLite or PostgreSQL may have.
+const LARGEST_MAX_PAYLOAD: usize = 256 * 1024 * 1024;
+
 /// A handle on a job store. Cheap to clone; all clones share the connections.
 #[derive(Clone)]
 pub struct Jobs {
@@ -304,8 +307,8 @@ impl JobsBuilder {
         self
     }
 
-    /// The largest payload, in bytes of JSON text. Default: 1 MiB. Larger ones are refused before
-    /// any write.
+    /// The largest payload, in bytes of JSON text, from 1 byte to 256 MiB; opening a store with another
+    /// fails. Default: 1 MiB. Larger payloads are refused before any write.
     #[must_use]
     pub fn max_payload_bytes(mut self, bytes: usize) -> Self {
         self.settings.max_payload_bytes = bytes;
@@ -395,7 +398,8 @@ impl JobsBuilder {
     /// Opens the store at an address.
     ///
     /// # Errors
-    /// As [`Jobs::open`]; [`Configuration`](crate::ErrorKind::Configuration) for a malformed build label.
+    /// As [`Jobs::open`]; [`Configuration`](crate::ErrorKind::Configuration) for a malformed build label
+    /// or an impossible [`max_payload_bytes`](Self::max_payload_bytes).
     pub async fn open(self, url: &str) -> Result<Jobs, Error> {
         let settings = self.checked()?;
         let backend = match url.split_once(':') {
@@ -455,6 +459,11 @@ impl JobsBuilder {
         let mut settings = self.settings;
         if let Some(label) = self.build {
             settings.build = BuildId::new(label)?;
+        }
+        if !(1..=LARGEST_MAX_PAYLOAD).contains(&settings.max_payload_bytes) {
+            let bytes = settings.max_payload_bytes;
+            let what = format!("max_payload_bytes({bytes}) is not 1 to {LARGEST_MAX_PAYLOAD}");
+            return Err(Error::new(ErrorKind::Configuration, what));
         }
         Ok(settings)
     }

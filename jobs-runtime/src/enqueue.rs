@@ -8,8 +8,8 @@ use std::time::{Duration, SystemTime};
 
 use jobs_core::store::Enqueued;
 use jobs_core::{
-    Due, Headers, Job, NewJob, OnConflict, Priority, QueueName, UniqueKey, UniqueWhile,
-    encode_headers,
+    Due, Headers, Job, MAX_WAIT, NewJob, OnConflict, Priority, QueueName, Timestamp, UniqueKey,
+    UniqueWhile, encode_headers,
 };
 
 use crate::client::Jobs;
@@ -155,14 +155,23 @@ impl<'a, A: Answer> Enqueue<'a, A> {
         self.each(|job| job.expires_in = Some(wait))
     }
 
-    /// Not before this long from now, by the clock that the store judges due times by.
+    /// Not before this long from now, by the clock that the store judges due times by. At most
+    /// [`MAX_WAIT`]; the enqueue fails beyond.
     pub fn delay(self, delay: Duration) -> Self {
+        if delay > MAX_WAIT {
+            return self.refused(&format!("a delay of {delay:?} is longer than {MAX_WAIT:?}"));
+        }
         self.each(|job| job.due = Due::In(delay))
     }
 
-    /// Not before this instant.
+    /// Not before this instant, which is at most [`MAX_WAIT`] away by this process's clock; the enqueue
+    /// fails beyond.
     pub fn due_at(self, instant: SystemTime) -> Self {
-        self.each(|job| job.due = Due::At(instant.into()))
+        let at = Timestamp::from(instant);
+        if at > self.jobs.clock().now().after(MAX_WAIT) {
+            return self.refused(&format!("{at} is more than {MAX_WAIT:?} away"));
+        }
+        self.each(|job| job.due = Due::At(at))
     }
 
     /// From -100 to 100, higher first, instead of the kind's own. See [`Priority`] for how waiting

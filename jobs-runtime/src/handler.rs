@@ -71,7 +71,8 @@ pub trait Handler<S: Clone + Send + Sync + 'static>: Job {
 pub enum Outcome {
     /// The work is done.
     Done,
-    /// Not now: again after this time. Counts as no failure.
+    /// Not now: again after this time. Counts as no failure. Longer than [`MAX_WAIT`](jobs_core::MAX_WAIT)
+    /// it is one, of the class `wait_too_long`, and the ladder's wait is taken.
     Snooze(Duration),
 }
 
@@ -117,13 +118,15 @@ impl JobError {
         self.followed_by(Follow::Retry(Retry::Never))
     }
 
-    /// This failure, retried after this time instead of the ladder's.
+    /// This failure, retried after this time instead of the ladder's; beyond
+    /// [`MAX_WAIT`](jobs_core::MAX_WAIT) it is the ladder's, and the failure says so.
     #[must_use]
     pub fn retry_in(self, wait: Duration) -> Self {
         self.followed_by(Follow::Retry(Retry::After(wait)))
     }
 
-    /// Not the handler's failure but an interruption: something that it needs is away.
+    /// Not the handler's failure but an interruption: something that it needs is away. The wait doubles
+    /// from 2 s to 5 min with every interruption, of any kind, since the job last got on.
     #[must_use]
     pub fn infrastructure(self) -> Self {
         self.followed_by(Follow::Infrastructure)

@@ -1,4 +1,4 @@
-//! Faults that real systems shipped, on a real server: the numbers are those of the issue's list.
+//! Faults that real systems shipped, on a real server.
 #![cfg(feature = "postgres")]
 
 mod postgres_support;
@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use jobs_core::store::conformance::{MemorySubject, model};
 use jobs_core::store::{
-    Author, Claim, Claimed, Enqueued, Head, Inspect, NewWorker, Settled, Store,
+    Author, Claim, Claimed, Enqueued, Head, Inspect, Leaving, NewWorker, Settled, Store, Sweep,
 };
 use jobs_core::{
-    Budget, BuildId, Due, Ending, Kind, Ladder, Lease, MinReader, NewJob, OnConflict, Priority,
-    QueueName, Run, State, StoreErrorKind, UniqueKey, UniqueWhile, Version, WorkerName, transition,
+    Budget, BuildId, Due, Ending, Kind, Ladder, Lease, MinReader, NewJob, Notes, OnConflict,
+    Priority, QueueName, Run, State, StoreErrorKind, UniqueKey, UniqueWhile, Version, WorkerName,
+    transition,
 };
 use jobs_runtime::store::postgres::{PostgresOptions, PostgresStore};
 use sqlx::postgres::PgPoolOptions;
@@ -19,7 +20,8 @@ use sqlx::{AssertSqlSafe, Executor, Row};
 use tokio::task::JoinSet;
 
 use postgres_support::{
-    TestStore, block_on, connect, fresh_name, quoted, server_url, with_schema, with_store,
+    TestStore, block_on, connect, fresh_name, quoted, server_url, server_url_with, with_schema,
+    with_store,
 };
 
 fn job() -> NewJob {
@@ -101,7 +103,7 @@ fn a_plain_insert_of_another_language_is_a_job() {
     });
 }
 
-/// B52: a wake-up carries nothing that could be too long.
+/// A wake-up carries nothing that could be too long.
 #[test]
 fn no_payload_and_no_queue_is_too_much_for_a_notification() {
     with_store(async |subject| {
@@ -120,7 +122,7 @@ fn no_payload_and_no_queue_is_too_much_for_a_notification() {
     });
 }
 
-/// B54: the listener is never inside a transaction, and hears again after its connection died.
+/// The listener is never inside a transaction, and hears again after its connection died.
 #[test]
 fn a_listener_is_idle_and_heals() {
     with_store(async |subject| {
@@ -142,7 +144,7 @@ fn a_listener_is_idle_and_heals() {
     });
 }
 
-/// B57: calls dropped at any moment leave no transaction open and lose nothing that was answered.
+/// Calls dropped at any moment leave no transaction open and lose nothing that was answered.
 #[test]
 fn dropped_calls_leave_no_transaction_behind() {
     with_schema(async |schema| {
@@ -160,12 +162,7 @@ fn dropped_calls_leave_no_transaction_behind() {
             }
             drop(tokio::time::timeout(limit, subject.store.begin()).await);
             drop(tokio::time::timeout(limit, subject.store.promote(10)).await);
-            let sweep = jobs_core::store::Sweep {
-                by: by.clone(),
-                grace: Duration::ZERO,
-                limit: 10,
-                draw: 0,
-            };
+            let sweep = Sweep { by: by.clone(), grace: Duration::ZERO, limit: 10, draw: 0 };
             drop(tokio::time::timeout(limit, subject.store.sweep(&sweep)).await);
         }
         let more = subject.store.enqueue(&[job()]).await.unwrap();
@@ -181,7 +178,7 @@ fn dropped_calls_leave_no_transaction_behind() {
     });
 }
 
-/// B59: the database's own isolation level does not reach the store.
+/// The database's own isolation level does not reach the store.
 #[test]
 fn a_stricter_default_isolation_disturbs_nothing() {
     let database = fresh_name("jobs strict");
@@ -195,9 +192,11 @@ fn a_stricter_default_isolation_disturbs_nothing() {
             quoted(&database)
         ))
         .await;
-        let encoded = database.replace(' ', "%20").replace('"', "%22");
-        let url = server_url().replace("/postgres?", &format!("/{encoded}?"));
+        let url = server_url_with(|server| server.database(&database));
         let pool = PgPoolOptions::new().max_connections(6).connect(&url).await.unwrap();
+        let current = "SELECT current_database()::text || current_setting('transaction_isolation')";
+        let current: String = sqlx::query_scalar(current).fetch_one(&pool).await.unwrap();
+        assert_eq!(current, format!("{database}serializable"));
         let own = PostgresStore::open(&url, PostgresOptions::default()).await.unwrap();
         let borrowed =
             PostgresStore::from_pool(pool.clone(), PostgresOptions::default()).await.unwrap();
@@ -281,5 +280,35 @@ fn a_row_locked_by_an_application_is_stepped_over() {
         };
         assert_eq!(jobs.iter().map(|job| job.fence.job.0).collect::<Vec<_>>(), [2, 3]);
         tx.rollback().await.unwrap();
+    });
+}
+
+/// A transaction of the application may hold a run's row for longer than a drain has time.
+#[test]
+fn a_run_whose_row_is_held_while_its_worker_closes_is_given_up() {
+    with_store(async |subject| {
+        let store = &subject.store;
+        let ids: Vec<_> =
+            store.enqueue(&[job(), job()]).await.unwrap().into_iter().map(Enqueued::id).collect();
+        let worker = store.register(&worker()).await.unwrap();
+        let by = Author { worker: Some(worker), build: BuildId::new("b").unwrap() };
+        let routes = store.routes(&[QueueName::default()]).await.unwrap();
+        let head = |(queue, route)| Head { queue, route, after: None, limit: 2 };
+        let heads: Vec<Head> = routes.into_iter().map(head).collect();
+        let claimed = store.claim(Claim { worker, heads: &heads, limit: 2 }).await.unwrap();
+        let Claimed::Jobs(jobs) = claimed else { panic!("the worker is open") };
+        let mut tx = store.begin().await.unwrap();
+        let held = jobs.iter().find(|job| job.fence.job == ids[0]).unwrap().fence;
+        store.done_in(&mut tx, held, &Notes::default()).await.unwrap();
+        let mut heartbeat = store.heartbeat().await.unwrap();
+        let given_back = heartbeat.close(worker, &by, &Leaving::default()).await.unwrap();
+        assert_eq!(given_back, ids[1..]);
+        tx.rollback().await.unwrap();
+        let sweep = Sweep { by, grace: Duration::ZERO, limit: 10, draw: 0 };
+        assert_eq!(store.sweep(&sweep).await.unwrap().jobs, [(ids[0], State::Ready)]);
+        let record = store.job(ids[0]).await.unwrap().unwrap();
+        assert_eq!((record.counters.interruptions, record.counters.crashes), (1, 0));
+        let events = store.events(ids[0]).await.unwrap();
+        assert_eq!(events.iter().map(|it| it.class.as_str()).collect::<Vec<_>>(), ["given_up"]);
     });
 }

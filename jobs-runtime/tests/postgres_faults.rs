@@ -18,12 +18,12 @@ use jobs_core::{
     UniqueWhile, Version, WorkerId, WorkerName, transition,
 };
 use jobs_runtime::store::postgres::{PostgresOptions, PostgresStore};
-use sqlx::postgres::PgConnectOptions;
+use sqlx::ConnectOptions;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream, UnixStream};
 use tokio::sync::watch;
 
-use postgres_support::{TestStore, server_url, with_schema, with_store};
+use postgres_support::{TestStore, block_on, server, server_url, with_schema, with_store};
 
 #[test]
 fn a_locked_row_delays_no_settlement_of_others() {
@@ -138,6 +138,49 @@ fn a_server_that_falls_silent_is_given_up() {
     });
 }
 
+#[test]
+fn settings_that_can_not_be_worked_with_are_refused_with_the_reason() {
+    let refusal = |options: PostgresOptions| {
+        let error = block_on(PostgresStore::open(&server_url(), options)).unwrap_err();
+        assert_eq!(error.kind(), StoreErrorKind::Configuration, "{error}");
+        error.to_string()
+    };
+    let options = PostgresOptions::default;
+    for most in [0, 10_001, u32::MAX] {
+        assert_eq!(
+            refusal(options().connections(most)),
+            format!("{most} connections are not 1 to 10000")
+        );
+    }
+    for span in [Duration::ZERO, Duration::from_hours(24) + Duration::from_nanos(1), Duration::MAX]
+    {
+        let told = |name| format!("a {name} of {span:?} is not 1 ms to 24 h");
+        assert_eq!(refusal(options().connect_timeout(span)), told("connect_timeout"));
+        assert_eq!(refusal(options().statement_timeout(span)), told("statement_timeout"));
+        assert_eq!(refusal(options().patience(span)), told("patience"));
+    }
+}
+
+#[test]
+fn who_reaches_no_server_or_no_connection_is_told_what_to_look_at() {
+    block_on(async {
+        let url = "postgres://me@127.0.0.1:1/shop";
+        let error = PostgresStore::open(url, PostgresOptions::default()).await.unwrap_err();
+        assert_eq!(error.kind(), StoreErrorKind::Unavailable);
+        assert!(error.to_string().contains("does the server run"), "{error}");
+    });
+    with_schema(async |schema| {
+        let options = PostgresOptions::default().schema(&schema).connections(1);
+        let options = options.connect_timeout(Duration::from_millis(200));
+        let store = PostgresStore::open(&server_url(), options).await.unwrap();
+        let open = store.begin().await.unwrap();
+        let error = store.begin().await.unwrap_err();
+        assert_eq!(error.kind(), StoreErrorKind::Busy);
+        assert!(error.to_string().contains("does a transaction stay open"), "{error}");
+        open.rollback().await.unwrap();
+    });
+}
+
 fn job() -> NewJob {
     NewJob {
         queue: QueueName::default(),
@@ -202,11 +245,13 @@ struct Wire {
 
 impl Wire {
     async fn start() -> Self {
-        let server: PgConnectOptions = server_url().parse().unwrap();
+        let server = server();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
-        let database = server.get_database().unwrap_or("postgres");
-        let url = format!("postgres://{}@127.0.0.1:{port}/{database}", server.get_username());
+        let mut url = server.to_url_lossy();
+        url.set_host(Some("127.0.0.1")).expect("a host fits");
+        url.set_port(Some(port)).expect("a port fits");
+        let url = url.to_string();
         let is_cut = Arc::new(watch::Sender::new(false));
         let cut = Arc::clone(&is_cut);
         tokio::spawn(async move {

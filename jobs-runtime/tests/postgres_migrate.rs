@@ -13,7 +13,10 @@ use jobs_runtime::store::postgres::{PostgresOptions, PostgresStore};
 use sqlx::{AssertSqlSafe, Executor};
 use tokio::task::JoinSet;
 
-use postgres_support::{TestStore, block_on, connect, fresh_name, quoted, server_url, with_schema};
+use postgres_support::{
+    TestStore, block_on, connect, fresh_name, quoted, server, server_url, server_url_with,
+    with_schema,
+};
 
 fn options(schema: &str) -> PostgresOptions {
     PostgresOptions::default().schema(schema).connections(1)
@@ -63,13 +66,14 @@ fn a_migration_that_is_cut_off_blocks_no_other() {
 fn a_role_that_may_not_create_is_told_what_to_grant() {
     with_schema(async |schema| {
         let role = fresh_name("jobs role");
-        run(&format!("CREATE ROLE {} LOGIN", quoted(&role))).await;
-        let url = server_url().replace("jobs@", &format!("{}@", role.replace(' ', "%20")));
+        run(&format!("CREATE ROLE {} LOGIN PASSWORD 'a word'", quoted(&role))).await;
+        let url = server_url_with(|server| server.username(&role).password("a word"));
         let refused = PostgresStore::open(&url, options(&schema)).await;
         run(&format!("DROP ROLE {}", quoted(&role))).await;
         let error = refused.unwrap_err();
         assert_eq!(error.kind(), StoreErrorKind::ReadOnly);
-        let grant = format!("GRANT CREATE ON DATABASE \"postgres\" TO {}", quoted(&role));
+        let database = server().get_database().expect("a database").to_owned();
+        let grant = format!("GRANT CREATE ON DATABASE {} TO {}", quoted(&database), quoted(&role));
         assert!(error.to_string().contains(&grant), "{error}");
     });
 }
@@ -115,7 +119,8 @@ fn a_newer_schema_is_used_for_as_long_as_it_allows() {
 #[test]
 fn a_server_that_takes_no_writes_is_named() {
     with_schema(async |schema| {
-        let read_only = format!("{}&options=-c%20default_transaction_read_only%3Don", server_url());
+        let server = server_url_with(|server| server);
+        let read_only = format!("{server}&options=-c%20default_transaction_read_only%3Don");
         let error = PostgresStore::open(&read_only, options(&schema)).await.unwrap_err();
         assert_eq!(error.kind(), StoreErrorKind::ReadOnly);
         assert!(error.to_string().contains("takes no writes"), "{error}");
@@ -129,7 +134,7 @@ fn an_address_that_leads_nowhere_is_an_error_without_its_password() {
         let error = PostgresStore::open(url, PostgresOptions::default()).await.unwrap_err();
         assert_eq!(error.kind(), StoreErrorKind::Unavailable);
         assert!(!format!("{error:?} {}", chain(&error)).contains("hunter2"));
-        let url = server_url().replace("/postgres?", "/no such database?");
+        let url = server_url_with(|server| server.database("no such database"));
         let error = PostgresStore::open(&url, PostgresOptions::default()).await.unwrap_err();
         assert_eq!(error.kind(), StoreErrorKind::Configuration);
     });

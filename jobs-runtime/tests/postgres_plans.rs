@@ -122,12 +122,17 @@ fn worker() -> jobs_core::store::NewWorker {
     }
 }
 
+/// Lets the planner know what every table holds.
 async fn analyze(subject: &TestStore) {
-    let tables =
-        ["meta", "job", "checkpoint", "event", "worker", "cancel_request", "pause", "build"];
-    for table in tables {
+    for table in tables(subject).await {
         subject.sql(&format!("VACUUM ANALYZE {{schema}}.{table}")).await;
     }
+}
+
+async fn tables(subject: &TestStore) -> Vec<String> {
+    let names = "SELECT tablename::text FROM pg_tables WHERE schemaname = $1 ORDER BY tablename";
+    let names = sqlx::query_scalar(names).bind(&subject.schema).fetch_all(&subject.outside).await;
+    names.unwrap()
 }
 
 /// Some jobs of each state, as a busy week leaves them.
@@ -154,7 +159,41 @@ async fn fill(subject: &TestStore) {
              SELECT id, 1, '1.0.0', '{}' FROM {schema}.job WHERE id % 10 = 0",
         )
         .await;
+    for sql in BESIDE_JOBS {
+        subject.sql(sql).await;
+    }
+    for table in tables(subject).await {
+        let rows = subject.number(&format!("SELECT count(*) FROM {{schema}}.{table}")).await;
+        assert!(rows > 0, "{table} is empty");
+    }
 }
+
+/// What stands beside the jobs of such a week.
+const BESIDE_JOBS: [&str; 8] = [
+    "INSERT INTO {schema}.event (job_id, slot, number, at_us, claim_number, kind, class, text) \
+     SELECT job.id, n, n, 1800000000000000 + n, 1, 'failed', 'error', 'no' \
+     FROM {schema}.job AS job CROSS JOIN generate_series(1, 3) AS n WHERE job.id % 10 = 1",
+    "INSERT INTO {schema}.cancel_request (job_id, claim_number) \
+     SELECT id, claim_number FROM {schema}.job WHERE id % 400 = 7",
+    "INSERT INTO {schema}.abandoned (job_id, claim_number) \
+     SELECT id, claim_number FROM {schema}.job WHERE id % 400 = 15",
+    "INSERT INTO {schema}.pause (queue, paused_by, reason, paused_at_us) \
+     SELECT 'paused' || n, 'ann', 'away', 1800000000000000 FROM generate_series(1, 5) AS n",
+    "INSERT INTO {schema}.build (build, fingerprint, seen_at_us, manifest) \
+     SELECT 'shop ' || n, n, 1800000000000000, '{}' FROM generate_series(1, 100) AS n",
+    "INSERT INTO {schema}.duty (name, worker_id) SELECT 'duty' || n, n FROM generate_series(1, 3) AS n",
+    "INSERT INTO {schema}.schedule (name, next_at_us, last_at_us, text) \
+     SELECT 'schedule' || n, 1800000000000000 + n, 1800000000000000, '{}' \
+     FROM generate_series(1, 200) AS n",
+    "WITH declared AS ( \
+         INSERT INTO {schema}.schedule_declaration (schedule, worker_id, since_us, text) \
+         SELECT 'schedule' || n, worker, 1800000000000000, '{}' \
+         FROM generate_series(1, 200) AS n CROSS JOIN generate_series(0, 7) AS worker \
+     ) \
+     INSERT INTO {schema}.schedule_tick (schedule, at_us, job_id) \
+     SELECT 'schedule' || n, 1800000000000000 + tick, n \
+     FROM generate_series(1, 200) AS n CROSS JOIN generate_series(1, 20) AS tick",
+];
 
 struct Planned {
     name: &'static str,

@@ -59,6 +59,30 @@ fn a_transaction_of_a_pool_is_joined_and_one_of_another_file_is_not() {
 }
 
 #[test]
+fn a_connection_in_trouble_does_not_pass_for_one_in_a_transaction() {
+    runtime().block_on(async {
+        let scene = Scene::fresh().await;
+        let options_of = SqliteConnectOptions::new().filename(scene.database());
+        let pool = SqlitePoolOptions::new().connect_with(options_of).await.expect("a pool");
+        // Interrupts the one step of whatever runs then: sooner or later it is that of the `BEGIN`.
+        for nth in 0..100 {
+            let mut plain = pool.acquire().await.expect("a connection");
+            let mut steps = 0;
+            let goes_on = move || {
+                steps += 1;
+                steps != nth
+            };
+            plain.lock_handle().await.expect("a handle").set_progress_handler(1, goes_on);
+            let asked = scene.store.enqueue_in(&mut plain, &[job("{}")]).await;
+            asked.expect_err("the connection is in no transaction");
+            plain.lock_handle().await.expect("a handle").remove_progress_handler();
+        }
+        let all = scene.store.jobs(&Filter::default(), 10).await.expect("a listing");
+        assert_eq!(all, [], "nothing was written");
+    });
+}
+
+#[test]
 fn a_commit_of_a_user_wakes_those_who_wait() {
     runtime().block_on(async {
         let scene = Scene::fresh().await;

@@ -228,7 +228,14 @@ impl Subject {
         let mut problems = Vec::new();
         for kind in &self.kinds {
             let folder = Folder::of(package, kind, self.part);
-            for version in folder.versions().unwrap_or_default() {
+            let versions = match folder.versions() {
+                Ok(versions) => versions,
+                Err(error) => {
+                    problems.push(format!("can't read the locks of `{kind}`: {error}"));
+                    continue;
+                }
+            };
+            for version in versions {
                 let is_accepted = |line: &Line| line.major == version.0 && line.minor >= version.1;
                 if !self.lines.iter().any(is_accepted) {
                     continue;

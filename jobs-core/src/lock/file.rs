@@ -92,7 +92,7 @@ impl Folder {
         serde_json::from_str(&text).map_err(|error| said(&error))
     }
 
-    /// Writes a file that is not there yet, whole or not at all.
+    /// Writes a file that is not there yet, whole or not at all. One that appears meanwhile stays.
     pub(super) fn write(&self, version: (u32, u32), locked: &Locked) -> Result<PathBuf, String> {
         let file = self.file(version);
         let said = |error: io::Error| format!("can't write {}: {error}", file.display());
@@ -101,7 +101,18 @@ impl Folder {
         fs::create_dir_all(&self.path).map_err(said)?;
         let partial = file.with_extension(format!("{}.partial", std::process::id()));
         fs::write(&partial, text).map_err(said)?;
-        fs::rename(&partial, &file).map_err(said)?;
+        // A rename would replace what somebody else has locked meanwhile; a link does not.
+        match fs::hard_link(&partial, &file) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists && !file.exists() => {
+                // A file system without links.
+                fs::rename(&partial, &file).map_err(said)?;
+            }
+            linked => {
+                let removed = fs::remove_file(&partial);
+                linked.map_err(said)?;
+                removed.map_err(said)?;
+            }
+        }
         Ok(file)
     }
 }

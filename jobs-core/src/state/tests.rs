@@ -29,6 +29,17 @@ fn every_state_is_reached_from_another() {
 }
 
 #[test]
+fn what_waits_becomes_due_is_put_off_or_ends_without_a_run() {
+    for state in State::ALL.into_iter().filter(|state| state.is_waiting()) {
+        for next in [State::Dead, State::Cancelled] {
+            assert!(state.next().contains(&next), "a {state} job may expire or be cancelled");
+        }
+    }
+    assert!(State::Scheduled.next().contains(&State::Ready), "by a promotion");
+    assert!(State::Ready.next().contains(&State::Scheduled), "by a reschedule");
+}
+
+#[test]
 fn only_a_redrive_leaves_a_finished_state_and_success_is_for_ever() {
     for state in State::ALL.into_iter().filter(|state| state.is_finished()) {
         let expected: &[State] = if state == State::Succeeded { &[] } else { &[State::Ready] };

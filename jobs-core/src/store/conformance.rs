@@ -100,10 +100,14 @@ pub struct RawRow {
 /// What a person with SQL could do to a row.
 #[derive(Debug, Clone, Copy)]
 pub enum Tampering {
-    /// Every counter of the row, and its claim number, at its column's maximum.
+    /// Every counter of the row, its claim number and the number of its checkpoint at their columns'
+    /// maximum, and one line of history under the largest number.
     FillCounters,
     /// Running, held by nobody.
     RunUnheld,
+    /// Every line of its history of a kind, and every worker in a phase, that only a newer build
+    /// knows.
+    UnknownNames,
 }
 
 /// The list of all checks. A check that is not listed here is dead code, and so a warning.
@@ -234,7 +238,8 @@ checks! { $
         a_heartbeat_hears_what_its_worker_holds
         the_workers_are_listed_newest_first
         a_lease_ends_once
-        workers_that_ended_long_ago_are_forgotten;
+        workers_that_ended_long_ago_are_forgotten
+        a_prune_forgets_so_many_workers_and_builds_at_most;
     duties:
         one_worker_at_a_time_has_a_duty
         a_duty_passes_on_when_its_worker_ends
@@ -348,6 +353,7 @@ checks! { $
         a_finish_that_commits_beside_a_sweep_stands
         a_finish_rolled_back_beside_a_sweep_is_taken_back
         a_finish_that_commits_beside_a_close_stands
+        a_finish_rolled_back_beside_a_close_is_given_up
         a_finish_that_commits_beside_a_settlement_stands
         a_finish_rolled_back_beside_a_settlement_gives_way
         a_locked_run_stops_no_settlement_beside_it
@@ -367,6 +373,7 @@ checks! { $
         a_paused_queue_gives_nothing
         a_pause_lets_runs_go_on_and_jobs_come_in
         pausing_again_keeps_the_first_reason
+        who_paused_and_why_is_kept_up_to_a_limit
         each_finished_state_has_its_own_retention
         the_oldest_are_pruned_first
         a_pruned_job_is_missing_everywhere
@@ -384,6 +391,7 @@ checks! { $
         the_newest_events_of_each_job_are_kept
         an_event_names_its_author
         every_kind_of_event_is_kept
+        names_that_only_a_newer_build_knows_hide_no_other
         a_job_that_does_not_exist_has_no_history;
     inspect:
         a_job_that_does_not_exist_is_none
@@ -405,6 +413,8 @@ checks! { $
         a_row_with_full_counters_stops_no_other
         a_run_with_full_counters_is_taken_back
         full_counters_stay_full
+        waiting_jobs_with_full_counters_end_and_come_back_beside_others
+        a_run_with_full_counters_goes_on_beside_others
         one_bad_job_in_a_batch_stops_no_other
         the_longest_manifest_and_names_are_kept;
     races:

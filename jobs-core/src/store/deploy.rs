@@ -99,7 +99,8 @@ impl Deploy {
     )]
     pub fn share_by_expiry(&self) -> Option<f64> {
         let Self { settled, interrupted, released, abandoned, reclaimed, .. } = self;
-        let all = settled + interrupted + released + abandoned + reclaimed;
+        let others = [*interrupted, *released, *abandoned, *reclaimed];
+        let all = others.into_iter().fold(*settled, u64::saturating_add);
         (all > 0).then(|| *reclaimed as f64 / all as f64)
     }
 
@@ -128,16 +129,21 @@ impl Deploy {
             WorkerEnd::Drained => self.drained += 1,
             WorkerEnd::TakenBack => {
                 self.taken_back += 1;
-                self.reclaimed += worker.reclaimed;
+                add(&mut self.reclaimed, worker.reclaimed);
             }
         }
         let drained = worker.drained.unwrap_or_default();
-        self.settled += drained.settled;
-        self.interrupted += drained.interrupted;
-        self.released += drained.released;
-        self.abandoned += drained.abandoned;
+        add(&mut self.settled, drained.settled);
+        add(&mut self.interrupted, drained.interrupted);
+        add(&mut self.released, drained.released);
+        add(&mut self.abandoned, drained.abandoned);
         self.longest_drain = self.longest_drain.max(drained.took);
     }
+}
+
+/// Adds a count that stands on a row, where anything may stand.
+fn add(sum: &mut u64, count: u64) {
+    *sum = sum.saturating_add(count);
 }
 
 #[cfg(test)]

@@ -203,3 +203,52 @@ fn a_text_is_cut_in_the_middle_and_cleaned_of_nul() {
     assert!(cut.len() <= MAX_ERROR_BYTES && cut.len() > MAX_ERROR_BYTES - 16, "{}", cut.len());
     assert!(cut.starts_with("start") && cut.ends_with("end"));
 }
+
+#[test]
+fn no_handler_parks_its_job_for_ever() {
+    let ladder = Duration::from_secs(9);
+    let is_the_ladders =
+        |settlement: &Settlement| wait(settlement).abs_diff(ladder) < Duration::from_millis(1);
+    for endless in [MAX_WAIT + Duration::from_nanos(1), Duration::MAX] {
+        let snoozed = settle(NONE, &Ending::Snoozed(endless));
+        assert!(is_the_ladders(&snoozed), "{snoozed:?}");
+        assert_eq!((snoozed.counters.failures, snoozed.counters.snoozes), (1, 0));
+        let note = snoozed.error.unwrap();
+        assert_eq!(note.class, WAIT_TOO_LONG);
+        assert!(note.text.contains("the longest wait is 3650"), "{}", note.text);
+        let failed = settle(NONE, &failure(Retry::After(endless)));
+        assert!(is_the_ladders(&failed), "{failed:?}");
+        let note = failed.error.unwrap();
+        assert_eq!(note.class, "error", "the failure is told as what it was");
+        assert!(note.text.starts_with("no (it asked for a retry after "), "{}", note.text);
+        let fixed = transition(&run(NONE), &failure(Retry::Ladder), &Ladder::Fixed(endless), DRAW);
+        assert!(wait(&fixed) <= MAX_WAIT, "{fixed:?}");
+    }
+    assert_eq!(wait(&settle(NONE, &Ending::Snoozed(MAX_WAIT))), MAX_WAIT);
+    assert_eq!(wait(&settle(NONE, &failure(Retry::After(MAX_WAIT)))), MAX_WAIT);
+}
+
+#[test]
+fn only_its_own_snooze_brings_a_run_at_most_once_another() {
+    let policy = crate::Policy { on_stop: crate::OnStop::AtMostOnce, ..crate::Policy::DEFAULT };
+    let run = Run { budget: policy.budget(), ..run(NONE) };
+    let end = |ending: &Ending| transition(&run, ending, &Ladder::default(), DRAW).state;
+    let stopped = Ending::Interrupted(Interruption::Stopped(String::new()));
+    let infrastructure = Ending::Interrupted(Interruption::Infrastructure(String::new()));
+    let given_up = Ending::Interrupted(Interruption::GivenUp);
+    let crashed = Ending::Crashed(Company::Others);
+    for ending in [failure(Retry::Ladder), stopped, infrastructure, given_up, crashed] {
+        assert_eq!(end(&ending), State::Dead, "{ending:?}");
+    }
+    assert_eq!(end(&Ending::Snoozed(Duration::from_secs(1))), State::Scheduled);
+}
+
+#[test]
+fn the_wait_for_infrastructure_doubles_with_every_interruption_since_the_job_got_on() {
+    let away = Ending::Interrupted(Interruption::Infrastructure(String::new()));
+    for (before, seconds) in [(0, 2), (1, 4), (3, 16), (7, 256), (8, 300), (90, 300)] {
+        let settlement = settle(Counters { interruptions: before, ..NONE }, &away);
+        let exact = Duration::from_secs(seconds);
+        assert!(wait(&settlement).abs_diff(exact) < Duration::from_millis(1), "{before}");
+    }
+}

@@ -111,3 +111,13 @@ fn a_schedule_enqueues_the_default_payload() {
     assert_eq!(Pair::schedules()[0].catches_up(), CatchUp::Latest);
     assert!(Ping::schedules().is_empty());
 }
+
+#[test]
+fn the_documents_say_how_long_twenty_failures_take() {
+    const MIDDLE: u64 = u64::MAX / 2;
+    let failures = 1..Policy::DEFAULT.max_failures;
+    let waits: Duration = failures.map(|nth| Ladder::default().wait(nth, MIDDLE)).sum();
+    assert!((4.25..4.75).contains(&(waits.as_secs_f64() / 86_400.0)), "{waits:?}");
+    let derive = include_str!("../../src/lib.rs");
+    assert!(derive.contains("20: with the default ladder, about four and a half days"));
+}

@@ -18,8 +18,8 @@ const CLEAR: &str = "\u{1b}[2J\u{1b}[H";
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "Ctrl-C ends it. With --json each look is one line.")]
 pub struct Options {
-    /// How long between two looks.
-    #[arg(long, default_value = "2s", value_name = "LENGTH", value_parser = when::span)]
+    /// How long between two looks, at least 100 ms.
+    #[arg(long, default_value = "2s", value_name = "LENGTH", value_parser = interval)]
     interval: Duration,
     /// End after so many looks.
     #[arg(long, value_name = "LOOKS")]
@@ -36,9 +36,8 @@ struct Answer<'a> {
 
 impl Options {
     pub(super) async fn run(&self, cx: &Context) -> Result<()> {
-        const SHORTEST: Duration = Duration::from_millis(100);
         let jobs = cx.open().await?;
-        let mut looks = tokio::time::interval(self.interval.max(SHORTEST));
+        let mut looks = tokio::time::interval(self.interval);
         looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let mut ended = std::pin::pin!(tokio::signal::ctrl_c());
         let mut left = self.count.unwrap_or(u64::MAX);
@@ -52,6 +51,16 @@ impl Options {
         }
         Ok(())
     }
+}
+
+/// Shorter ones would keep the store busy for nothing.
+fn interval(text: &str) -> Result<Duration, String> {
+    const SHORTEST: Duration = Duration::from_millis(100);
+    let interval = when::span(text)?;
+    if interval < SHORTEST {
+        return Err(format!("the shortest is {SHORTEST:?}, since no eye follows more"));
+    }
+    Ok(interval)
 }
 
 async fn look(cx: &Context, jobs: &Jobs) -> Result<()> {

@@ -98,7 +98,8 @@ fn queues_states_workers_and_deploys_are_told() {
         session.run(&["stats", "--by-kind", "--json"]);
         session.run(&["deploys"]);
         session.run(&["deploys", "--json"]);
-        session.run(&["watch", "--count", "2", "--interval", "0s"]);
+        session.run(&["watch", "--interval", "100ms", "--count", "2"]);
+        session.run(&["watch", "--interval", "99ms", "--count", "1"]);
         session.run(&["watch", "--count", "1", "--json"]);
     });
     insta::assert_snapshot!(text);

@@ -9,7 +9,7 @@ use std::time::Duration;
 use jobs_runtime::{Jobs, JobsBuilder};
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _, SqliteConnection};
 
-use crate::postgres_support::{block_on, connect, quoted, server_url, with_schema};
+use crate::postgres_support::{block_on, connect, quoted, server, server_url, with_schema};
 
 /// The database that a session is about.
 pub(crate) struct Session {
@@ -122,7 +122,10 @@ pub(crate) fn over_both(session: &impl AsyncFn(&mut Session)) -> String {
     with_schema(async |schema| {
         let mut on_postgres = Session { url: server_url(), schema, text: String::new() };
         session(&mut on_postgres).await;
-        let place = format!("localhost:5432/postgres (schema {})", on_postgres.schema);
+        let server = server();
+        let database = server.get_database().expect("the server's address names a database");
+        let (host, port) = (server.get_host(), server.get_port());
+        let place = format!("{host}:{port}/{database} (schema {})", on_postgres.schema);
         postgres = on_postgres.text.replace(&place, "<database>");
     });
     let place = folder.path().join("jobs.db").display().to_string();
@@ -164,13 +167,13 @@ pub(crate) fn settled(text: &str) -> String {
         if is_instant {
             out.push_str(INSTANT);
             rest = behind;
-        } else if is_wait || is_measured {
-            out.push('0');
-            rest = behind;
         } else if is_span {
             let unit = behind.find([')', '\n']).unwrap_or(behind.len());
             out.push_str("some time");
             rest = &behind[unit..];
+        } else if is_wait || is_measured {
+            out.push('0');
+            rest = behind;
         } else {
             out.push_str(word);
             rest = behind;

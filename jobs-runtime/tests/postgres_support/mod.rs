@@ -14,8 +14,8 @@ use jobs_core::JobId;
 use jobs_core::store::conformance::{RawRow, Subject, Tampering};
 use jobs_core::store::{Inspect, Operate, Store, Transactions};
 use jobs_runtime::store::postgres::{PostgresOptions, PostgresStore};
-use sqlx::postgres::{PgConnection, PgPool, PgPoolOptions, PgRow};
-use sqlx::{AssertSqlSafe, Connection, Row as _};
+use sqlx::postgres::{PgConnectOptions, PgConnection, PgPool, PgPoolOptions, PgRow};
+use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Row as _};
 
 /// The URL of the server that the tests may use.
 pub(crate) fn server_url() -> String {
@@ -25,6 +25,16 @@ pub(crate) fn server_url() -> String {
              nextest run`, or set JOBS_TEST_POSTGRES_URL to a server that they may use"
         )
     })
+}
+
+/// Where that server is, taken apart.
+pub(crate) fn server() -> PgConnectOptions {
+    server_url().parse().expect("JOBS_TEST_POSTGRES_URL is the address of a server")
+}
+
+/// The server's address with a part changed, whatever form the rest has.
+pub(crate) fn server_url_with(change: impl FnOnce(PgConnectOptions) -> PgConnectOptions) -> String {
+    change(server()).to_url_lossy().to_string()
 }
 
 /// Runs a test to its end.
@@ -171,14 +181,27 @@ impl Subject for TestStore {
     }
 
     async fn tamper(&self, job: JobId, tampering: &Tampering) {
-        let set = match tampering {
-            Tampering::FillCounters => {
-                "claim_number = 9223372036854775807, failures = 2147483647, \
-                 interruptions = 2147483647, crashes = 2147483647, refusals = 2147483647, \
-                 snoozes = 2147483647"
+        let statements: &[&str] = match tampering {
+            Tampering::FillCounters => &[
+                "UPDATE {schema}.job SET claim_number = 9223372036854775807, \
+                 failures = 2147483647, interruptions = 2147483647, crashes = 2147483647, \
+                 refusals = 2147483647, snoozes = 2147483647, events = 9223372036854775807, \
+                 checkpoints = 9223372036854775807 WHERE id = {job}",
+                "UPDATE {schema}.checkpoint SET number = 9223372036854775807 WHERE job_id = {job}",
+                "INSERT INTO {schema}.event \
+                 (job_id, slot, number, at_us, claim_number, kind, class, text) VALUES ({job}, 7, \
+                 9223372036854775807, 0, 9223372036854775807, 'failed', 'full', '')",
+            ],
+            Tampering::UnknownNames => &[
+                "UPDATE {schema}.event SET kind = 'foretold' WHERE job_id = {job}",
+                "UPDATE {schema}.worker SET phase = 'dreaming'",
+            ],
+            Tampering::RunUnheld => {
+                &["UPDATE {schema}.job SET state = 'running', worker_id = NULL WHERE id = {job}"]
             }
-            Tampering::RunUnheld => "state = 'running', worker_id = NULL",
         };
-        self.sql(&format!("UPDATE {{schema}}.job SET {set} WHERE id = {}", job.0)).await;
+        for statement in statements {
+            self.sql(&statement.replace("{job}", &job.0.to_string())).await;
+        }
     }
 }

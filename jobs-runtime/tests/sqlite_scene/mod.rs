@@ -181,18 +181,33 @@ impl Subject for Scene {
     }
 
     async fn tamper(&self, job: JobId, tampering: &Tampering) {
-        let statement = match tampering {
-            Tampering::FillCounters => {
+        let statements: &[&'static str] = match tampering {
+            Tampering::FillCounters => &[
                 "UPDATE jobs_job SET failures = 9223372036854775807,
                  interruptions = 9223372036854775807, crashes = 9223372036854775807,
                  refusals = 9223372036854775807, snoozes = 9223372036854775807,
-                 claim_number = 9223372036854775807 WHERE id = ?1"
+                 claim_number = 9223372036854775807, events = 9223372036854775807,
+                 checkpoints = 9223372036854775807 WHERE id = ?1",
+                "UPDATE jobs_checkpoint SET number = 9223372036854775807 WHERE job_id = ?1",
+                "INSERT INTO jobs_event
+                 (job_id, slot, number, at_us, claim_number, kind, class, text) VALUES (?1, 7,
+                 9223372036854775807, 0, 9223372036854775807, 'failed', 'full', '')",
+            ],
+            Tampering::UnknownNames => {
+                &["UPDATE jobs_event SET kind = 'foretold' WHERE job_id = ?1"]
             }
             Tampering::RunUnheld => {
-                "UPDATE jobs_job SET state = 'running', worker_id = NULL WHERE id = ?1"
+                &["UPDATE jobs_job SET state = 'running', worker_id = NULL WHERE id = ?1"]
             }
         };
-        let tampered = sqlx::query(statement).bind(job.0).execute(&mut self.shell().await).await;
-        tampered.expect("a person may do that");
+        if matches!(tampering, Tampering::UnknownNames) {
+            let all = sqlx::query("UPDATE jobs_worker SET phase = 'dreaming'");
+            all.execute(&mut self.shell().await).await.expect("a person may do that");
+        }
+        let mut shell = self.shell().await;
+        for statement in statements {
+            let tampered = sqlx::query(*statement).bind(job.0).execute(&mut shell).await;
+            tampered.expect("a person may do that");
+        }
     }
 }

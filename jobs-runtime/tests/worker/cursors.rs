@@ -1,4 +1,4 @@
-//! A cursor that moves on batch by batch, whatever ends its runs (field case B34).
+//! A cursor that moves on batch by batch, whatever ends its runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};

@@ -6,7 +6,7 @@ use std::time::Duration;
 use jobs_runtime::prelude::*;
 use jobs_runtime::store::{Redrive, Redriven};
 use jobs_runtime::{
-    Enqueued, ErrorKind, OnConflict, State, TRACEPARENT, TraceContext, UniqueWhile,
+    Enqueued, ErrorKind, MAX_WAIT, OnConflict, State, TRACEPARENT, TraceContext, UniqueWhile,
 };
 use serde::{Deserialize, Serialize};
 
@@ -87,6 +87,22 @@ async fn a_redrive_keeps_the_idempotency_key_unless_a_new_one_is_asked_for() {
         let keys: Vec<_> = noted.iter().map(|note| note.rsplit(' ').next().unwrap()).collect();
         assert_eq!(keys[0], keys[1]);
         assert_eq!(keys[2], format!("{}-1", keys[0]));
+    }
+}
+
+#[tokio::test]
+async fn a_wait_that_would_park_a_job_for_ever_is_refused() {
+    for jobs in open().await {
+        let in_2170 = std::time::UNIX_EPOCH + MAX_WAIT * 20;
+        for refused in [
+            jobs.enqueue(act("")).delay(Duration::MAX).await,
+            jobs.enqueue(act("")).delay(MAX_WAIT + Duration::from_nanos(1)).await,
+            jobs.enqueue(act("")).due_at(in_2170).await,
+        ] {
+            let error = refused.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Configuration, "{error}");
+        }
+        jobs.enqueue(act("")).delay(MAX_WAIT).await.unwrap();
     }
 }
 

@@ -7,7 +7,7 @@ use jobs_runtime::store::{Claim, Claimed, Head};
 use jobs_runtime::{Clock, Counters, QueueName, Route, State, SystemClock, WorkerId};
 
 use crate::support::{
-    Act, App, Running, act, close_behind, ended, is_running, open, until, worker,
+    Act, App, Running, act, close_behind, ended, is_running, open, seen, until, worker,
 };
 
 const LEASE: Duration = Duration::from_secs(2);
@@ -126,12 +126,8 @@ async fn a_claim_whose_answer_was_lost_is_given_back_unrun() {
         let handlers = Registry::new().handle(wait_for_stop).build().unwrap();
         let worker = worker(&jobs, handlers, App::default()).lease(LEASE).queue("elsewhere");
         let running = Running::start(worker);
-        let me = loop {
-            if let Some(worker) = jobs.inspect().workers().await.unwrap().first() {
-                break worker.id;
-            }
-            tokio::task::yield_now().await;
-        };
+        let workers = || async { jobs.inspect().workers().await.unwrap() };
+        let me = seen(async || workers().await.first().map(|worker| worker.id)).await;
         let id = jobs.enqueue(act("")).await.unwrap().id();
         let route = Route::derive("test.act", "1.0.0", None);
         let head = Head { queue: QueueName::default(), route, after: None, limit: 1 };

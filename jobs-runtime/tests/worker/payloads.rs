@@ -100,6 +100,8 @@ fn bulky(bytes: usize) -> Bulky {
     Bulky("x".repeat(bytes - 2))
 }
 
+const MIB: usize = 1024 * 1024;
+
 fn assert_too_large(error: &Error, bytes: usize, limit: usize) {
     let text = chain(error);
     assert_eq!(error.kind(), ErrorKind::Payload, "{text}");
@@ -114,7 +116,6 @@ async fn a_payload_at_the_limit_runs_and_one_byte_more_stores_nothing() {
         Ok(())
     }
 
-    const MIB: usize = 1024 * 1024;
     for limit in [MIB, 100, 4 * MIB] {
         for scheme in SCHEMES {
             let builder = match limit {
@@ -136,6 +137,16 @@ async fn a_payload_at_the_limit_runs_and_one_byte_more_stores_nothing() {
             assert_eq!(*length.lock().unwrap(), limit - 2);
         }
     }
+}
+
+#[tokio::test]
+async fn a_limit_that_no_store_can_keep_is_refused() {
+    for bytes in [0, 256 * MIB + 1, usize::MAX] {
+        let opened = Jobs::builder().max_payload_bytes(bytes).open("memory:").await;
+        let error = opened.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Configuration, "{error}");
+    }
+    Jobs::builder().max_payload_bytes(256 * MIB).open("memory:").await.unwrap();
 }
 
 #[tokio::test]

@@ -212,7 +212,7 @@ async fn run_elsewhere(jobs: &Jobs, id: JobId) -> (jobs_runtime::WorkerId, jobs_
     }
 }
 
-/// Field case B21: rows from before a rename, and from before the type moved to another module.
+/// Rows from before a rename, and from before the type moved to another module.
 #[tokio::test]
 async fn a_moved_and_renamed_type_runs_the_rows_of_its_old_name() {
     mod before {

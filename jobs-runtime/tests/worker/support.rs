@@ -227,16 +227,24 @@ pub(crate) async fn until(
     id: JobId,
     is_wanted: impl Fn(&JobRecord) -> bool,
 ) -> JobRecord {
-    let look = async {
+    let look = async || {
+        let record = jobs.job(id).await.expect("the store answers").expect("the job exists");
+        is_wanted(&record).then_some(record)
+    };
+    seen(look).await
+}
+
+/// Looks every millisecond until there is an answer, but not for ever.
+pub(crate) async fn seen<T>(look: impl AsyncFn() -> Option<T>) -> T {
+    let looks = async {
         loop {
-            let record = jobs.job(id).await.expect("the store answers").expect("the job exists");
-            if is_wanted(&record) {
-                return record;
+            if let Some(answer) = look().await {
+                return answer;
             }
-            tokio::task::yield_now().await;
+            tokio::time::sleep(Duration::from_millis(1)).await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(20), look).await.expect("the record gets there")
+    tokio::time::timeout(Duration::from_secs(20), looks).await.expect("it comes to be seen")
 }
 
 pub(crate) fn is_running(record: &JobRecord) -> bool {

@@ -165,7 +165,7 @@ async fn old_workers_leave_what_is_new_to_the_new_ones() {
     }
 }
 
-/// Field case B19: an old worker meets 50 jobs of a new kind and 50 of a newer version.
+/// An old worker meets 50 jobs of a new kind and 50 of a newer version.
 async fn leave_to_the_new(store: MakeSetup) {
     let folder = tempfile::tempdir().unwrap();
     let setup = store(OLD, folder.path());

@@ -1,4 +1,4 @@
-//! Jobs of many steps whose processes are killed and told to stop (field case B37).
+//! Jobs of many steps whose processes are killed and told to stop.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,8 +1,10 @@
 //! The history of a job: what is told, in which order, and how much of it is kept.
 
-use super::super::{Author, Redrive};
-use super::Subject;
+use std::time::Duration;
+
+use super::super::{Author, Phase, Redrive};
 use super::scene::{Scene, build, ended, failed, job};
+use super::{Subject, Tampering};
 use crate::id::JobId;
 use crate::outcome::{Ending, Interruption, Retry};
 use crate::record::{EventKind, MAX_EVENTS, NewEvent};
@@ -90,6 +92,23 @@ pub(super) async fn every_kind_of_event_is_kept(subject: &dyn Subject) {
     for event in events {
         assert_eq!(event.text, format!("{:?} it's \"told\" 🦀\u{202e}\n", event.kind));
     }
+}
+
+pub(super) async fn names_that_only_a_newer_build_knows_hide_no_other(subject: &dyn Subject) {
+    let scene = Scene::open(subject).await;
+    let run = scene.run(&job("a")).await;
+    scene.end_as(&run, &failed(Retry::After(Duration::ZERO)), State::Ready).await;
+    subject.tamper(run.fence.job, &Tampering::UnknownNames).await;
+    assert_eq!(scene.events(run.fence.job).await, []);
+    let again = scene.take().await;
+    scene.end_as(&again, &failed(Retry::Never), State::Dead).await;
+    let events = scene.events(run.fence.job).await;
+    assert_eq!(events.iter().map(|event| event.kind).collect::<Vec<_>>(), [EventKind::Failed]);
+    let workers = subject.inspect().workers().await.unwrap();
+    assert_eq!(
+        workers.iter().map(|it| (it.id, it.phase)).collect::<Vec<_>>(),
+        [(scene.worker, Phase::Working)]
+    );
 }
 
 pub(super) async fn a_job_that_does_not_exist_has_no_history(subject: &dyn Subject) {

@@ -1,9 +1,15 @@
 //! What may be in a row although no one sane put it there.
 
-use super::scene::{ALL, SECOND, Scene, failed, ids, job, queue};
+use std::time::Duration;
+
+use super::super::{CANCELLED, Cancelled, Redrive, Redriven, Standing, Strand};
+use super::scene::{ALL, SECOND, Scene, failed, ids, job, queue, save};
 use super::{RawRow, Subject, Tampering};
 use crate::envelope::NewJob;
+use crate::id::JobId;
 use crate::outcome::{Ending, Retry};
+use crate::record::{ClaimedJob, EventKind};
+use crate::route::Route;
 use crate::state::State;
 
 /// JSON texts that a store which parses, rounds or reformats would change.
@@ -174,6 +180,75 @@ pub(super) async fn a_run_with_full_counters_is_taken_back(subject: &dyn Subject
         [(full, State::Scheduled), (unheld, State::Ready)],
         "nobody knows if it was alone"
     );
+}
+
+/// Stores two jobs, and fills the counters of the first.
+async fn full_beside_good(scene: &Scene<'_>, new: &NewJob) -> [JobId; 2] {
+    let pair = [scene.add(new).await, scene.add(new).await];
+    scene.subject.tamper(pair[0], &Tampering::FillCounters).await;
+    pair
+}
+
+pub(super) async fn waiting_jobs_with_full_counters_end_and_come_back_beside_others(
+    subject: &dyn Subject,
+) {
+    let scene = Scene::open(subject).await;
+    let (store, operate) = (subject.store(), subject.operate());
+    let cancelled = full_beside_good(&scene, &job("a")).await;
+    assert_eq!(operate.cancel(&cancelled).await.unwrap(), [Cancelled::Cancelled; 2]);
+    let routes = ["b@1.0..suspect", "b@1.0"].map(|route| Route::from_store(route.to_owned()));
+    let stranded = full_beside_good(&scene, &job("b")).await;
+    let strand = Strand { by: scene.author(), routes: &routes, waited: Duration::ZERO, limit: ALL };
+    assert_eq!(store.strand(&strand).await.unwrap(), 2);
+    let expired = full_beside_good(&scene, &NewJob { expires_in: Some(SECOND), ..job("c") }).await;
+    subject.advance(SECOND * 2).await;
+    assert_eq!(store.expire(ALL).await.unwrap(), 2);
+    for pair in [cancelled, stranded, expired] {
+        let redriven = operate.redrive(&pair, Redrive::default()).await.unwrap();
+        assert_eq!(redriven, [Redriven::Ready; 2]);
+        let numbers = async |id| scene.events(id).await.into_iter().map(|event| event.number);
+        assert_eq!(numbers(pair[0]).await.collect::<Vec<_>>(), [i64::MAX]);
+        assert_eq!(numbers(pair[1]).await.collect::<Vec<_>>(), [1, 2]);
+        assert_eq!(scene.events(pair[0]).await[0].class, super::super::REDRIVEN);
+    }
+}
+
+pub(super) async fn a_run_with_full_counters_goes_on_beside_others(subject: &dyn Subject) {
+    let scene = Scene::open(subject).await;
+    scene.enqueue(&vec![job("a"); 2]).await;
+    let mut runs = scene.claim(ALL).await;
+    let fences = |runs: &[ClaimedJob]| runs.iter().map(|run| run.fence).collect::<Vec<_>>();
+    let save_all = async |runs: &[ClaimedJob], text: &str| {
+        let saves: Vec<_> = fences(runs).into_iter().map(|fence| save(fence, text)).collect();
+        subject.store().checkpoint(&saves).await.unwrap()
+    };
+    save_all(&runs, "[0]").await;
+    subject.tamper(runs[0].fence.job, &Tampering::FillCounters).await;
+    runs[0].fence.claim.0 = i64::MAX;
+    for (text, number) in [("[1]", 2), ("[2]", 3)] {
+        assert_eq!(save_all(&runs, text).await, [Standing::Held; 2]);
+        // By itself it is a statement of its own in some stores.
+        for (run, number) in runs.iter().zip([i64::MAX, number]) {
+            let alone = format!("{text} ");
+            let stored = scene.record(run.fence.job).await.checkpoint.unwrap();
+            assert_eq!((stored.text.as_str(), stored.number), (text, number));
+            if number == i64::MAX {
+                assert_eq!(scene.save(run.fence, &alone).await, Standing::Held);
+                let stored = scene.record(run.fence.job).await.checkpoint.unwrap();
+                assert_eq!((stored.text, stored.number), (alone, number));
+            }
+        }
+    }
+    let ids = ids(&runs);
+    assert_eq!(subject.operate().cancel(&ids).await.unwrap(), [Cancelled::Requested; 2]);
+    let ended = |run| super::scene::ended(run, &failed(Retry::After(SECOND)));
+    let settlements: Vec<_> = runs.iter().map(ended).collect();
+    let settled = subject.store().settle(&scene.author(), &settlements).await.unwrap();
+    assert_eq!(settled, [super::super::Settled::Applied(State::Cancelled); 2]);
+    for id in ids {
+        let last = scene.events(id).await.pop().unwrap();
+        assert_eq!((last.kind, last.class.as_str()), (EventKind::Cancelled, CANCELLED));
+    }
 }
 
 pub(super) async fn full_counters_stay_full(subject: &dyn Subject) {

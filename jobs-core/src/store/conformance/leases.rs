@@ -7,6 +7,7 @@ use super::Subject;
 use super::scene::{ALL, SECOND, Scene, job, new_worker, sweep};
 use crate::id::WorkerId;
 use crate::lease::Lease;
+use crate::name::BuildId;
 use crate::outcome::Ending;
 use crate::state::State;
 
@@ -164,4 +165,27 @@ pub(super) async fn workers_that_ended_long_ago_are_forgotten(subject: &dyn Subj
     assert_eq!(workers.iter().map(|worker| worker.id).collect::<Vec<_>>(), [open.worker]);
     assert_eq!(scene.renew().await, Renewed::Ended);
     assert_eq!(scene.close().await, []);
+}
+
+pub(super) async fn a_prune_forgets_so_many_workers_and_builds_at_most(subject: &dyn Subject) {
+    let mut workers = Vec::new();
+    for nth in 0..5 {
+        let scene = Scene::open(subject).await;
+        scene.close().await;
+        workers.insert(0, scene.worker);
+        let build = BuildId::new(format!("shop {nth}")).unwrap();
+        subject.store().publish(&build, "{}").await.unwrap();
+        subject.advance(SECOND).await;
+    }
+    subject.advance(WORKERS_KEPT).await;
+    for left in [3, 1, 0, 0] {
+        assert_eq!(subject.store().prune(Retention::default(), 2).await.unwrap(), 0);
+        let known = subject.inspect().workers().await.unwrap();
+        let known: Vec<_> = known.iter().map(|worker| worker.id).collect();
+        assert_eq!(known, workers[..left], "the oldest are forgotten first");
+        let builds = subject.inspect().builds().await.unwrap();
+        let builds: Vec<_> = builds.iter().map(|it| it.build.as_str()).collect();
+        let newest = ["shop 4", "shop 3", "shop 2"];
+        assert_eq!(builds, newest[..left], "those seen longest ago are forgotten first");
+    }
 }

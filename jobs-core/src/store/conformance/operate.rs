@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use super::super::{CANCELLED, Cancelled, REDRIVEN, Redrive, Redriven, Retention};
+use super::super::{CANCELLED, Cancelled, MAX_PAUSE_BYTES, REDRIVEN, Redrive, Redriven, Retention};
 use super::Subject;
 use super::scene::{ALL, SECOND, Scene, due_in, failed, ids, job, queue};
 use crate::id::JobId;
-use crate::outcome::{Ending, Retry};
+use crate::outcome::{Ending, Retry, storable};
 use crate::record::{Counters, EventKind};
 use crate::state::State;
 
@@ -227,6 +227,14 @@ pub(super) async fn pausing_again_keeps_the_first_reason(subject: &dyn Subject) 
     operate.pause(&queue("default"), "bob", "second").await.unwrap();
     assert_eq!(subject.inspect().paused().await.unwrap()[0].by, "bob");
     assert_eq!(scene.claim(ALL).await, []);
+}
+
+pub(super) async fn who_paused_and_why_is_kept_up_to_a_limit(subject: &dyn Subject) {
+    let long = format!("\0{}\u{1F980}", "é\0".repeat(MAX_PAUSE_BYTES));
+    let kept = storable(&long, MAX_PAUSE_BYTES);
+    subject.operate().pause(&queue("default"), &long, &long).await.unwrap();
+    let paused = subject.inspect().paused().await.unwrap().remove(0);
+    assert_eq!((&paused.by, &paused.reason), (&kept, &kept));
 }
 
 /// One job that ended in each finished state, and one in each other state.

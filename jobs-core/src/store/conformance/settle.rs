@@ -124,7 +124,8 @@ pub(super) async fn an_instant_is_kept_exactly(subject: &dyn Subject) {
 pub(super) async fn a_wait_beyond_the_end_of_time_stops_nothing(subject: &dyn Subject) {
     let scene = Scene::open(subject).await;
     let run = scene.run(&job("a")).await;
-    scene.end_as(&run, &Ending::Snoozed(Duration::MAX), State::Scheduled).await;
+    let far = Settlement { due: Due::In(Duration::MAX), ..ended(&run, &Ending::Snoozed(SECOND)) };
+    assert_eq!(scene.settle(&far).await, Settled::Applied(State::Scheduled));
     scene.run(&job("a")).await;
     assert_eq!(scene.promote().await, 0);
 }

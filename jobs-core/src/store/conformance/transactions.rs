@@ -246,6 +246,28 @@ pub(super) async fn a_finish_that_commits_beside_a_close_stands(subject: &dyn Su
     }
 }
 
+pub(super) async fn a_finish_rolled_back_beside_a_close_is_given_up(subject: &dyn Subject) {
+    for round in 0..10 {
+        let scene = Scene::open(subject).await;
+        let run = scene.run(&job("a")).await;
+        let tx = finishing(&scene, run.fence).await;
+        let end = async {
+            yield_often(round * round * 400).await;
+            tx.rollback().await.unwrap();
+        };
+        let (given_back, ()) = join(scene.close(), end).await;
+        let swept = scene.sweep().await.jobs;
+        let swept = swept.into_iter().map(|(id, state)| {
+            assert_eq!(state, State::Ready, "at once");
+            id
+        });
+        assert_eq!(given_back.into_iter().chain(swept).collect::<Vec<_>>(), [run.fence.job]);
+        let counters = scene.record(run.fence.job).await.counters;
+        assert_eq!(counters.crashes, 0, "its worker told that it leaves");
+        subject.operate().cancel(&[run.fence.job]).await.unwrap();
+    }
+}
+
 pub(super) async fn a_finish_that_commits_beside_a_settlement_stands(subject: &dyn Subject) {
     let scene = Scene::open(subject).await;
     for round in 0..10 {

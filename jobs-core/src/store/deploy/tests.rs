@@ -64,3 +64,20 @@ fn what_a_drain_abandoned_is_not_counted_again_when_it_is_swept() {
     assert_eq!((deploys[0].drained, deploys[0].taken_back), (1, 0));
     assert_eq!((deploys[0].abandoned, deploys[0].reclaimed), (2, 0));
 }
+
+#[test]
+fn counts_that_no_worker_wrote_stop_no_report() {
+    let full = u64::MAX;
+    let report = Drained {
+        settled: full,
+        interrupted: full,
+        released: full,
+        abandoned: full,
+        ..Drained::default()
+    };
+    let workers = [drained(3, "a", report), drained(2, "a", report), taken_back(1, "a", full)];
+    let workers = [workers.to_vec(), vec![taken_back(4, "a", full)]].concat();
+    let deploy = Deploy::of(&workers).remove(0);
+    assert_eq!((deploy.settled, deploy.abandoned, deploy.reclaimed), (full, full, full));
+    assert_eq!(deploy.share_by_expiry(), Some(1.0));
+}

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::{Claim, Claimed, EXHAUSTED, Head};
-use super::tables::{Tables, advance, event, fence, place, route};
+use super::tables::{Tables, advance, event, fence, place, route, turn};
 use crate::clock::Timestamp;
 use crate::id::{ClaimNumber, JobId, WorkerId};
 use crate::name::QueueName;
@@ -78,7 +78,7 @@ impl Tables {
         queue: &QueueName,
     ) -> Option<ClaimedJob> {
         let job = self.jobs.get_mut(&id)?;
-        job.state = State::Running;
+        turn(job, State::Running);
         job.claim = advance(job.claim);
         job.worker = Some(worker);
         job.claimed_at = Some(now);
@@ -99,7 +99,7 @@ impl Tables {
     /// Ends a job that waits, with an event.
     pub(super) fn end_dead(&mut self, now: Timestamp, id: JobId, class: &str, text: &str) {
         let Some(job) = self.jobs.get_mut(&id) else { return };
-        job.state = State::Dead;
+        turn(job, State::Dead);
         job.finished_at = Some(now);
         job.error_class = Some(class.to_owned());
         job.error = Some(text.to_owned());

@@ -2,7 +2,7 @@
 
 use super::super::{EXPIRED, Enqueued, Promoted};
 use super::claim::size;
-use super::tables::{Tables, due_at, route};
+use super::tables::{Tables, due_at, route, turn};
 use crate::clock::Timestamp;
 use crate::envelope::{NewJob, UniqueWhile};
 use crate::id::{ClaimNumber, JobId};
@@ -61,7 +61,7 @@ impl Tables {
             };
         }
         if new.on_conflict.reschedules() {
-            job.state = fresh.state;
+            turn(job, fresh.state);
             job.due_at = fresh.due_at;
             job.priority = fresh.priority;
             job.expires_at = fresh.expires_at;
@@ -117,7 +117,7 @@ impl Tables {
     pub(super) fn make_ready(&mut self, id: JobId, now: Timestamp) {
         if let Some(job) = self.jobs.get_mut(&id) {
             assert_eq!(job.state, State::Scheduled, "only a scheduled job becomes ready by itself");
-            job.state = State::Ready;
+            turn(job, State::Ready);
             job.due_at = job.due_at.min(now);
         }
     }

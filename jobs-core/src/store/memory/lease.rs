@@ -146,21 +146,27 @@ impl Tables {
         }
     }
 
-    /// Forgets workers that ended long ago and hold nothing.
-    pub(super) fn forget_workers(&mut self, now: Timestamp) {
+    /// Forgets workers that ended long ago and hold nothing, and builds that were seen long ago.
+    pub(super) fn forget_workers(&mut self, now: Timestamp, limit: usize) {
         let is_old =
             |worker: &Worker| worker.record.ended_at.is_some_and(|at| at.after(WORKERS_KEPT) < now);
         let has_duty = |id| self.duties.values().any(|holder| *holder == id);
         let is_idle = |id| self.runs_of(id).next().is_none() && !has_duty(id);
         let old = self.workers.values().filter(|worker| is_old(worker));
-        let old: Vec<_> = old.map(|worker| worker.record.id).filter(|id| is_idle(*id)).collect();
+        let old = old.map(|worker| worker.record.id).filter(|id| is_idle(*id));
+        let old: Vec<_> = old.take(limit).collect();
         for id in old {
             self.workers.remove(&id);
             for schedule in self.schedules.values_mut() {
                 schedule.declared.remove(&Some(id));
             }
         }
-        self.builds.retain(|_, seen_at| seen_at.after(WORKERS_KEPT) >= now);
+        let old = self.builds.iter().filter(|(_, seen_at)| seen_at.after(WORKERS_KEPT) < now);
+        let mut old: Vec<_> = old.map(|(build, seen_at)| (*seen_at, build.clone())).collect();
+        old.sort_unstable();
+        for (_, build) in old.iter().take(limit) {
+            self.builds.remove(build);
+        }
     }
 
     pub(super) fn runs_of(&self, worker: WorkerId) -> impl Iterator<Item = &JobRecord> {

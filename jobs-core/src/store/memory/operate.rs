@@ -5,15 +5,16 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use super::super::{
-    CANCELLED, Cancelled, Operate, Paused, REDRIVEN, Redrive, Redriven, Reschedule, Result,
-    Retention,
+    CANCELLED, Cancelled, MAX_PAUSE_BYTES, Operate, Paused, REDRIVEN, Redrive, Redriven,
+    Reschedule, Result, Retention,
 };
 use super::MemoryStore;
 use super::claim::size;
-use super::tables::{Tables, due_at, event, fence};
+use super::tables::{Tables, due_at, event, fence, turn};
 use crate::clock::Timestamp;
 use crate::id::JobId;
 use crate::name::QueueName;
+use crate::outcome::storable;
 use crate::record::{Counters, EventKind, JobRecord};
 use crate::state::State;
 use crate::transition::Due;
@@ -67,7 +68,7 @@ impl Tables {
         let fence = fence(job);
         match job.state {
             State::Scheduled | State::Ready => {
-                job.state = State::Cancelled;
+                turn(job, State::Cancelled);
                 job.finished_at = Some(now);
                 let text = "cancelled while it waited".to_owned();
                 self.record(now, fence, None, event(EventKind::Cancelled, CANCELLED, text));
@@ -123,7 +124,8 @@ impl Tables {
         job.priority = change.priority.unwrap_or(job.priority);
         if let Some(due) = change.due.filter(|due| *due != Due::Unchanged) {
             job.due_at = due_at(due, job.due_at, now);
-            job.state = if job.due_at <= now { State::Ready } else { State::Scheduled };
+            let state = if job.due_at <= now { State::Ready } else { State::Scheduled };
+            turn(job, state);
         }
         true
     }
@@ -132,14 +134,13 @@ impl Tables {
         let queue = queue.to_string();
         self.paused.entry(queue.clone()).or_insert_with(|| Paused {
             queue,
-            by: by.to_owned(),
-            reason: reason.to_owned(),
+            by: storable(by, MAX_PAUSE_BYTES),
+            reason: storable(reason, MAX_PAUSE_BYTES),
             at: now,
         });
     }
 
     pub(super) fn prune(&mut self, now: Timestamp, retention: Retention, limit: u32) -> u32 {
-        self.forget_workers(now);
         let ended = |job: &JobRecord| {
             let kept = kept(job.state, retention)?;
             job.finished_at.filter(|at| at.after(kept) < now).map(|at| (at, job.id))
@@ -151,12 +152,15 @@ impl Tables {
             self.jobs.remove(id);
             self.events.remove(id);
         }
+        if old.len() < size(limit) {
+            self.forget_workers(now, size(limit));
+        }
         u32::try_from(old.len()).unwrap_or(u32::MAX)
     }
 }
 
 fn bring_back(job: &mut JobRecord, now: Timestamp, redrive: Redrive) {
-    job.state = State::Ready;
+    turn(job, State::Ready);
     job.due_at = now;
     job.finished_at = None;
     job.expires_at = None;

@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
+use super::super::Phase;
 use super::super::conformance::{RawRow, Tampering};
 use super::MemoryStore;
 use crate::clock::{Timestamp, micros};
 use crate::envelope::UniqueWhile;
 use crate::id::{ClaimNumber, JobId};
-use crate::record::{Budget, COUNTER_MAX, Counters, JobRecord, Priority};
+use crate::record::{Budget, COUNTER_MAX, Counters, Event, EventKind, JobRecord, Priority};
 use crate::state::State;
 
 impl MemoryStore {
@@ -83,11 +84,24 @@ impl MemoryStore {
     }
 
     pub(crate) async fn tamper(&self, job: JobId, tampering: &Tampering) {
-        self.call(|tables, _| {
+        self.call(|tables, at| {
             let job = tables.jobs.get_mut(&job).expect("only a stored job is tampered with");
             match tampering {
                 Tampering::FillCounters => {
                     job.claim = ClaimNumber(i64::MAX);
+                    if let Some(checkpoint) = &mut job.checkpoint {
+                        checkpoint.number = i64::MAX;
+                    }
+                    tables.events.entry(job.id).or_default().push_back(Event {
+                        number: i64::MAX,
+                        at: at.now,
+                        claim: job.claim,
+                        kind: EventKind::Failed,
+                        class: "full".to_owned(),
+                        text: String::new(),
+                        worker: None,
+                        build: None,
+                    });
                     job.counters = Counters {
                         failures: COUNTER_MAX,
                         interruptions: COUNTER_MAX,
@@ -99,6 +113,13 @@ impl MemoryStore {
                 Tampering::RunUnheld => {
                     job.state = State::Running;
                     job.worker = None;
+                }
+                // Here what a build does not know can't be kept, so it is made what that build reads.
+                Tampering::UnknownNames => {
+                    tables.events.remove(&job.id);
+                    for worker in tables.workers.values_mut() {
+                        worker.record.phase = Phase::Working;
+                    }
                 }
             }
         })

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::super::{BuildRecord, STRANDED, Strand, Waiting};
 use super::claim::size;
-use super::tables::{Tables, event, fence, route};
+use super::tables::{Tables, event, fence, route, turn};
 use crate::clock::Timestamp;
 use crate::id::JobId;
 use crate::record::{EventKind, JobRecord};
@@ -27,7 +27,7 @@ impl Tables {
         for id in &ids {
             let Some(job) = self.jobs.get_mut(id) else { continue };
             let text = "no live worker could read it until its deadline".to_owned();
-            job.state = State::Dead;
+            turn(job, State::Dead);
             job.finished_at = Some(now);
             job.error_class = Some(STRANDED.to_owned());
             job.error = Some(text.clone());

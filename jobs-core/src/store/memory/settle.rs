@@ -1,7 +1,7 @@
 //! What is written about runs: settlements, checkpoints, taking back; and what the row says.
 
 use super::super::{Author, CANCELLED, CheckpointSave, Row, SUPERSEDED, Settled, Standing};
-use super::tables::{Tables, advance, due_at, event, fence};
+use super::tables::{Tables, advance, due_at, event, fence, turn};
 use crate::clock::Timestamp;
 use crate::id::{Fence, JobId};
 use crate::outcome::Ending;
@@ -71,7 +71,6 @@ impl Tables {
             Instead::CancelRequest | Instead::Twin(_) => State::Cancelled,
         };
         let job = self.running(fence).expect("the caller has checked the fence");
-        assert!(job.state.next().contains(&state), "a run can't become {state}");
         apply(job, now, state, settlement);
         let extra = instead.event();
         if let Instead::Twin(_) = instead {
@@ -166,7 +165,7 @@ fn run(job: &JobRecord) -> Run {
 }
 
 fn apply(job: &mut JobRecord, now: Timestamp, state: State, settlement: &Settlement) {
-    job.state = state;
+    turn(job, state);
     job.worker = None;
     job.counters = settlement.counters;
     job.refused.clone_from(&settlement.refused);

@@ -109,8 +109,13 @@ impl Tables {
     ) {
         let events = self.events.entry(fence.job).or_default();
         let NewEvent { kind, class, text } = event;
+        let last = events.back().map_or(0, |last| last.number);
+        // The largest number is the latest line's for ever.
+        if last == i64::MAX {
+            events.pop_back();
+        }
         events.push_back(Event {
-            number: events.back().map_or(1, |last| last.number + 1),
+            number: last.saturating_add(1),
             at,
             claim: fence.claim,
             kind,
@@ -123,6 +128,13 @@ impl Tables {
             events.pop_front();
         }
     }
+}
+
+/// Changes the state of a job, along an edge of [`State::next`].
+pub(super) fn turn(job: &mut JobRecord, to: State) {
+    let from = job.state;
+    assert!(from == to || from.next().contains(&to), "a {from} job can't become {to}");
+    job.state = to;
 }
 
 pub(super) fn fence(job: &JobRecord) -> Fence {

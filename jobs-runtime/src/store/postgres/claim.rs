@@ -21,9 +21,9 @@ type Saved = HashMap<JobId, Option<StoredCheckpoint>>;
 
 impl PostgresStore {
     pub(super) async fn routes_of(&self, queues: &[QueueName]) -> Attempt<Vec<(QueueName, Route)>> {
-        let names: Vec<&str> = queues.iter().map(QueueName::as_str).collect();
-        let rows = self.lanes().one(self.statements().routes().bind(names)).await?;
         let by_name: HashMap<&str, &QueueName> = queues.iter().map(|q| (q.as_str(), q)).collect();
+        let names: Vec<&str> = by_name.keys().copied().collect();
+        let rows = self.lanes().one(self.statements().routes().bind(names)).await?;
         let mut routes = Vec::with_capacity(rows.len());
         for row in &rows {
             let mut columns = Columns::of(row);

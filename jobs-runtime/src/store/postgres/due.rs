@@ -62,27 +62,28 @@ impl PostgresStore {
     }
 
     pub(super) async fn prune_finished(&self, kept: Retention, limit: u32) -> Attempt<u32> {
+        let most = i64::from(limit);
         let statement = self
             .statements()
             .prune()
             .bind(micros(kept.succeeded))
             .bind(micros(kept.cancelled))
             .bind(micros(kept.dead))
-            .bind(i64::from(limit));
+            .bind(most);
         let pruned = counted(&self.lanes().one(statement).await?)?;
         if pruned < limit {
             // Nothing old is left: time for the rest of the housekeeping.
-            let workers = self.statements().prune_workers().bind(micros(WORKERS_KEPT));
+            let (statements, long_ago) = (self.statements(), micros(WORKERS_KEPT));
+            let workers = statements.prune_workers().bind(long_ago).bind(most);
             let workers = self.lanes().one(workers).await?;
             let workers = workers.iter().map(|row| Columns::of(row).next());
             let workers = workers.collect::<Attempt<Vec<i64>>>()?;
             if !workers.is_empty() {
-                self.lanes().one(self.statements().prune_declarations().bind(workers)).await?;
+                self.lanes().one(statements.prune_declarations().bind(workers)).await?;
             }
-            let builds = self.statements().prune_builds().bind(micros(WORKERS_KEPT));
-            self.lanes().one(builds).await?;
-            self.lanes().one(self.statements().forget_cancel_requests()).await?;
-            self.lanes().one(self.statements().forget_abandoned()).await?;
+            self.lanes().one(statements.prune_builds().bind(long_ago).bind(most)).await?;
+            self.lanes().one(statements.forget_cancel_requests().bind(most)).await?;
+            self.lanes().one(statements.forget_abandoned().bind(most)).await?;
         }
         Ok(pruned)
     }

@@ -143,7 +143,18 @@ fn hint(kind: StoreErrorKind, code: Option<&str>) -> &'static str {
         (StoreErrorKind::Busy, Some("55P03")) => ": a row stayed locked by another transaction",
         (StoreErrorKind::Busy, Some("57014")) => ": it took longer than the statement time-out",
         (StoreErrorKind::Busy, Some("53300")) => ": the server has no connection left",
+        (StoreErrorKind::Busy, None) => {
+            ": no connection was free in time; does a transaction stay open, or are `connections` too few?"
+        }
         (StoreErrorKind::Invalid, Some("25P02")) => ": the caller's transaction has failed already",
+        (StoreErrorKind::Unavailable, None) => {
+            ": does the server run, and do its address, the network and TLS lead to it?"
+        }
+        (StoreErrorKind::Unavailable, Some(code))
+            if code.starts_with("57P") || code.starts_with("08") =>
+        {
+            ": the server starts, stops or has ended the connection; its log says why"
+        }
         _ => "",
     }
 }

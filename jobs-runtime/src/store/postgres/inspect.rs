@@ -26,7 +26,7 @@ impl Inspect for PostgresStore {
     async fn events(&self, id: JobId) -> Result<Vec<Event>, StoreError> {
         let read: Attempt<Vec<Event>> = async {
             let rows = self.lanes().one(self.statements().events().bind(id.0)).await?;
-            rows.iter().map(row::event).collect()
+            rows.iter().filter_map(|row| row::event(row).transpose()).collect()
         }
         .await;
         read.map_err(|trouble| trouble.during("read a job's history"))

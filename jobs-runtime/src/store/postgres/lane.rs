@@ -118,7 +118,10 @@ impl Lanes {
         answer: impl Future<Output = Result<T, E>>,
     ) -> Attempt<T> {
         let silent = |_| {
-            let what = format!("the server has not answered for {:?}", self.silence);
+            let what = format!(
+                "the server has not answered for {:?}: is the network to it cut, or is it overloaded?",
+                self.silence
+            );
             Trouble::new(StoreErrorKind::Unavailable, what)
         };
         let answer = tokio::time::timeout(self.silence, answer).await.map_err(silent)?;
@@ -280,7 +283,10 @@ pub(super) async fn connect(
 ) -> Attempt<PgConnection> {
     let connecting = PgConnection::connect_with(options);
     let Ok(connection) = tokio::time::timeout(longest, connecting).await else {
-        let what = format!("the server did not take a connection within {longest:?}");
+        let what = format!(
+            "the server did not take a connection within {longest:?}: do its address and the network \
+             lead to it, and is it overloaded?"
+        );
         return Err(Trouble::new(StoreErrorKind::Unavailable, what));
     };
     Ok(connection?)
@@ -296,7 +302,7 @@ pub(super) fn session(connect: &PgConnectOptions, options: &PostgresOptions) -> 
 }
 
 fn settings(options: &PostgresOptions, lock_timeout: Duration) -> Vec<(&'static str, String)> {
-    let ms = |span: Duration| span.as_millis().clamp(1, 86_400_000).to_string();
+    let ms = |span: Duration| span.as_millis().to_string();
     let word = |text: &str| text.to_owned();
     vec![
         ("default_transaction_isolation", word("read committed")),
@@ -313,7 +319,9 @@ fn settings(options: &PostgresOptions, lock_timeout: Duration) -> Vec<(&'static 
 }
 
 fn no_connection_free() -> Trouble {
-    Trouble::new(StoreErrorKind::Busy, "all connections of the store are in use")
+    let what = "all connections of the store are in use: does the server answer slowly, or are \
+                `connections` too few?";
+    Trouble::new(StoreErrorKind::Busy, what)
 }
 
 fn closed() -> Trouble {

@@ -153,6 +153,7 @@ impl Leave<'_> {
             jobs.extend(taken.back(&mut lane, statements, &runs).await?);
         }
         jobs.sort_unstable();
+        lane.fetch(statements.abandon_locked().bind(self.worker.0)).await?;
         lane.fetch(self.report(&fences)).await?;
         if !jobs.is_empty() {
             // Not by the bell: its window would run on the heartbeat's runtime, which ends now.

@@ -57,9 +57,6 @@ use self::options::Path;
 use self::sql::{Statement, Statements};
 use self::wake::{Bell, Ear, Line};
 
-/// The longest name that PostgreSQL keeps, in bytes.
-const MAX_NAME_BYTES: usize = 63;
-
 /// A store in a PostgreSQL database. Clones are handles of the same store.
 #[derive(Debug, Clone)]
 pub struct PostgresStore {
@@ -96,6 +93,7 @@ impl PostgresStore {
     /// a standby, or the role lacks a right, which the error names;
     /// [`StoreErrorKind::Schema`]: deploy a newer build, or migrate.
     pub async fn open(url: &str, options: PostgresOptions) -> Result<Self, StoreError> {
+        options.check()?;
         let address = url::connect_options(url)?;
         let lanes = Lanes::own(&address, &options);
         let pool = PgPoolOptions::new()
@@ -113,6 +111,7 @@ impl PostgresStore {
     /// # Errors
     /// As [`open`](Self::open).
     pub async fn from_pool(pool: PgPool, options: PostgresOptions) -> Result<Self, StoreError> {
+        options.check()?;
         let address = pool.connect_options().as_ref().clone();
         let lanes = Lanes::borrowed(pool.clone(), &options);
         Self::over(lanes, pool, address, options).await
@@ -156,7 +155,6 @@ impl PostgresStore {
         address: PgConnectOptions,
         options: PostgresOptions,
     ) -> Result<Self, StoreError> {
-        check_name(&options.schema)?;
         let lanes = Arc::new(lanes);
         let statements = Arc::new(Statements::new(&options.schema));
         let ready = migrate::ready(&lanes, &statements, &options.schema, options.migration);
@@ -215,14 +213,6 @@ impl PostgresStore {
         let stopped = |_| Trouble::new(StoreErrorKind::Unavailable, "the runtime is shutting down");
         answered.await.map_err(stopped)
     }
-}
-
-fn check_name(schema: &str) -> Result<(), StoreError> {
-    if schema.is_empty() || schema.len() > MAX_NAME_BYTES || schema.chars().any(char::is_control) {
-        let what = "the schema's name must have 1 to 63 bytes and no control characters";
-        return Err(StoreError::new(StoreErrorKind::Configuration, what));
-    }
-    Ok(())
 }
 
 #[async_trait]

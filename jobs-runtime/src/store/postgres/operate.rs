@@ -4,7 +4,9 @@
 use std::collections::{HashMap, HashSet};
 
 use async_trait::async_trait;
-use jobs_core::store::{CANCELLED, Cancelled, Operate, REDRIVEN, Redrive, Redriven, Reschedule};
+use jobs_core::store::{
+    CANCELLED, Cancelled, MAX_PAUSE_BYTES, Operate, REDRIVEN, Redrive, Redriven, Reschedule,
+};
 use jobs_core::{
     ClaimNumber, Due, EventKind, Fence, JobId, NewEvent, Priority, QueueName, State, StoreError,
     Timestamp, micros, storable,
@@ -14,10 +16,7 @@ use super::PostgresStore;
 use super::error::{Attempt, Races};
 use super::lane::Wait;
 use super::row::Columns;
-use super::settle::{Line, record_events};
-
-/// The longest author and reason of a pause, in bytes.
-const MAX_NOTE_BYTES: usize = 1024;
+use super::settle::{Line, next, record_events};
 
 /// A locked row as an operator finds it.
 struct Found {
@@ -64,8 +63,8 @@ impl Operate for PostgresStore {
             .statements()
             .pause()
             .bind(queue.as_str().to_owned())
-            .bind(storable(by, MAX_NOTE_BYTES))
-            .bind(storable(reason, MAX_NOTE_BYTES));
+            .bind(storable(by, MAX_PAUSE_BYTES))
+            .bind(storable(reason, MAX_PAUSE_BYTES));
         let paused = self.lanes().one(statement).await;
         paused.map(drop).map_err(|trouble| trouble.during("pause the queue"))
     }
@@ -191,7 +190,7 @@ impl PostgresStore {
             let Some(row) = found.get(id) else { continue };
             let fence = Fence { job: *id, claim: row.claim };
             let event = event(EventKind::Redriven, REDRIVEN, "brought back to run again");
-            lines.push(Line { fence, number: row.events.saturating_add(1), event });
+            lines.push(Line { fence, number: next(row.events), event });
             ready.push(id.0);
         }
         ready.sort_unstable();

@@ -3,7 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use jobs_core::{Random, SeededRandom};
+use jobs_core::{Random, SeededRandom, StoreError, StoreErrorKind};
+
+/// What PostgreSQL keeps of a name.
+const MAX_NAME_BYTES: usize = 63;
+/// More than any server takes.
+const MAX_CONNECTIONS: u32 = 10_000;
+const SHORTEST: Duration = Duration::from_millis(1);
+const LONGEST: Duration = Duration::from_hours(24);
 
 /// Settings of a [`PostgresStore`](super::PostgresStore); every one has a default.
 #[derive(Debug, Clone)]
@@ -66,22 +73,22 @@ impl PostgresOptions {
     }
 
     /// How many connections the store opens at most beside those for heartbeats and wake-ups; also
-    /// how many the pool for transactions of the application opens. Default: 10.
+    /// how many the pool for transactions of the application opens. 1 to 10,000. Default: 10.
     #[must_use]
     pub fn connections(mut self, most: u32) -> Self {
-        self.connections = most.max(1);
+        self.connections = most;
         self
     }
 
-    /// How long a call waits for a connection. Default: 10 s.
+    /// How long a call waits for a connection, 1 ms to 24 h. Default: 10 s.
     #[must_use]
     pub fn connect_timeout(mut self, longest: Duration) -> Self {
         self.connect_timeout = longest;
         self
     }
 
-    /// After how long the server ends a statement of the store. Default: 30 s, the length of a
-    /// lease: what takes longer comes too late.
+    /// After how long the server ends a statement of the store, 1 ms to 24 h. Default: 30 s, the length
+    /// of a lease: what takes longer comes too late.
     #[must_use]
     pub fn statement_timeout(mut self, longest: Duration) -> Self {
         self.statement_timeout = longest;
@@ -89,7 +96,7 @@ impl PostgresOptions {
     }
 
     /// How long a call waits for a row that a transaction of the application holds, where it can't
-    /// step over it. Default: 10 s.
+    /// step over it, 1 ms to 24 h. Default: 10 s.
     #[must_use]
     pub fn patience(mut self, longest: Duration) -> Self {
         self.patience = longest;
@@ -109,5 +116,33 @@ impl PostgresOptions {
     pub fn random(mut self, random: Arc<dyn Random>) -> Self {
         self.random = random;
         self
+    }
+
+    /// Refuses what can't be worked with; opening a store does so first.
+    pub(super) fn check(&self) -> Result<(), StoreError> {
+        let refused = |what: String| StoreError::new(StoreErrorKind::Configuration, what);
+        let schema = &self.schema;
+        if schema.is_empty()
+            || schema.len() > MAX_NAME_BYTES
+            || schema.chars().any(char::is_control)
+        {
+            let what = "the schema's name must have 1 to 63 bytes and no control characters";
+            return Err(refused(what.to_owned()));
+        }
+        if !(1..=MAX_CONNECTIONS).contains(&self.connections) {
+            let most = self.connections;
+            return Err(refused(format!("{most} connections are not 1 to {MAX_CONNECTIONS}")));
+        }
+        let spans = [
+            ("connect_timeout", self.connect_timeout),
+            ("statement_timeout", self.statement_timeout),
+            ("patience", self.patience),
+        ];
+        for (name, span) in spans {
+            if !(SHORTEST..=LONGEST).contains(&span) {
+                return Err(refused(format!("a {name} of {span:?} is not 1 ms to 24 h")));
+            }
+        }
+        Ok(())
     }
 }

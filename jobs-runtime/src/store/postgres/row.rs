@@ -208,22 +208,23 @@ pub(super) fn job(row: &PgRow) -> Attempt<JobRecord> {
     })
 }
 
-/// A line of a job's history.
-pub(super) fn event(row: &PgRow) -> Attempt<Event> {
+/// A line of a job's history; `None` when its kind has a name that this build does not know.
+pub(super) fn event(row: &PgRow) -> Attempt<Option<Event>> {
     let mut columns = Columns::of(row);
-    Ok(Event {
-        number: columns.next()?,
-        at: columns.at()?,
-        claim: ClaimNumber(columns.next()?),
-        kind: {
-            let name: &str = columns.next()?;
-            EventKind::from_name(name).ok_or_else(|| corrupt("kind of event", name))?
-        },
+    let (number, at, claim) = (columns.next()?, columns.at()?, ClaimNumber(columns.next()?));
+    let Some(kind) = EventKind::from_name(columns.next()?) else {
+        return Ok(None);
+    };
+    Ok(Some(Event {
+        number,
+        at,
+        claim,
+        kind,
         class: columns.next()?,
         text: columns.next()?,
         worker: columns.next::<Option<i64>>()?.map(WorkerId),
         build: columns.next()?,
-    })
+    }))
 }
 
 /// A worker and how many runs it holds.
@@ -234,10 +235,8 @@ pub(super) fn worker(row: &PgRow) -> Attempt<WorkerRecord> {
         name: columns.next()?,
         build: columns.next()?,
         manifest: columns.next()?,
-        phase: {
-            let name: &str = columns.next()?;
-            Phase::from_name(name).ok_or_else(|| corrupt("phase", name))?
-        },
+        // A newer build may know more phases; for people, it works.
+        phase: Phase::from_name(columns.next()?).unwrap_or(Phase::Working),
         started_at: columns.at()?,
         ended_at: columns.at_if()?,
         is_taken_back: columns.next()?,

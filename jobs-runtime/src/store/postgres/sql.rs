@@ -65,7 +65,7 @@ statements! {
         worker_open,
     }
     fresh {
-        abandon, advance, briefs, builds, cancel_waiting, close, counts, declare, depth_routes,
+        abandon, abandon_locked, advance, briefs, builds, cancel_waiting, close, counts, declare, depth_routes,
         depth_running, depth_states, enqueue_lock, enqueue_renew, enqueue_scoped, events, exhausted,
         expire, forget_abandoned, forget_cancel_requests, forget_checkpoints, forget_ticks,
         give_back_duty, held_runs, held_snapshot, job, jobs, leave, lost_runs, newest,

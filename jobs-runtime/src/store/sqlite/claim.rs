@@ -236,6 +236,11 @@ async fn is_open(tx: &mut SqliteConnection, worker: WorkerId) -> Result<bool> {
 
 /// Ends the jobs of these heads whose claim number can't grow; whether there were any.
 async fn end_exhausted(tx: &mut SqliteConnection, now: Timestamp, heads: &[Head]) -> Result<bool> {
+    let are_there: bool =
+        sqlx::query_scalar(sql::HAS_EXHAUSTED).fetch_one(&mut *tx).await.during(DOING)?;
+    if !are_there {
+        return Ok(false);
+    }
     let mut lines = Vec::new();
     for head in heads {
         let rows = sqlx::query(sql::EXHAUSTED_ENDED)

@@ -51,6 +51,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use jobs_core::store::{
@@ -335,6 +336,12 @@ impl Store for SqliteStore {
 
     async fn prune(&self, retention: Retention, limit: u32) -> Result<u32> {
         self.writer().write(Prune { retention, limit }).await
+    }
+
+    /// By its size alone, which tells that a reader has stayed for long.
+    async fn warnings(&self, _: Duration) -> Result<Vec<String>> {
+        let most = self.inner.options.wal_warning_bytes;
+        Ok(wal::warning(self.database(), most).into_iter().collect())
     }
 
     fn wake(&self) -> Box<dyn Wake> {

@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use jobs_core::store::{
-    CANCELLED, Cancelled, Operate, REDRIVEN, Redrive, Redriven, Reschedule, Retention, WORKERS_KEPT,
+    CANCELLED, Cancelled, MAX_PAUSE_BYTES, Operate, REDRIVEN, Redrive, Redriven, Reschedule,
+    Retention, WORKERS_KEPT,
 };
 use jobs_core::{
     ClaimNumber, Due, EventKind, Fence, JobId, NewEvent, Priority, QueueName, State, Timestamp,
-    micros,
+    micros, storable,
 };
 use sqlx::SqliteConnection;
 use sqlx::sqlite::SqliteRow;
@@ -40,7 +41,7 @@ impl Operate for SqliteStore {
     }
 
     async fn pause(&self, queue: &QueueName, by: &str, reason: &str) -> Result<()> {
-        let (by, reason) = (by.to_owned(), reason.to_owned());
+        let [by, reason] = [by, reason].map(|text| storable(text, MAX_PAUSE_BYTES));
         self.writer().write(Pause { queue: queue.clone(), by, reason }).await
     }
 
@@ -357,10 +358,11 @@ impl Write for Prune {
         over(tx, sql::FORGET_CANCEL_REQUESTS, &ids, now, DOING).await?;
         over(tx, sql::FORGET_ABANDONED, &ids, now, DOING).await?;
         if u32::try_from(ids.len()).is_ok_and(|pruned| pruned < self.limit) {
-            let forget = sqlx::query_scalar(sql::PRUNE_WORKERS).bind(before(WORKERS_KEPT));
+            let long_ago = before(WORKERS_KEPT);
+            let forget = sqlx::query_scalar(sql::PRUNE_WORKERS).bind(long_ago).bind(self.limit);
             let workers: Vec<i64> = forget.fetch_all(&mut *tx).await.during(DOING)?;
             over(tx, sql::PRUNE_DECLARATIONS, &workers, now, DOING).await?;
-            let forget = sqlx::query(sql::PRUNE_BUILDS).bind(before(WORKERS_KEPT));
+            let forget = sqlx::query(sql::PRUNE_BUILDS).bind(long_ago).bind(self.limit);
             forget.execute(tx).await.during(DOING)?;
         }
         Ok(u32::try_from(ids.len()).unwrap_or(u32::MAX))

@@ -48,6 +48,7 @@ statements! {
     FORGET_CHECKPOINTS = "forget_checkpoints";
     FORGET_TICKS = "forget_ticks";
     GIVE_BACK_DUTY = "give_back_duty";
+    HAS_EXHAUSTED = "has_exhausted";
     HELD = "held";
     HELD_RUNS = "held_runs";
     JOB = "job";

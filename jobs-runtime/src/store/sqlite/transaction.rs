@@ -127,11 +127,20 @@ async fn is_in_transaction(connection: &mut SqliteConnection) -> Result<bool> {
         return Ok(true);
     }
     // Someone may have begun one by plain SQL, which the driver does not see; SQLite refuses a second.
-    if sqlx::query("BEGIN").execute(&mut *connection).await.is_err() {
-        return Ok(true);
+    match sqlx::query("BEGIN").execute(&mut *connection).await {
+        Ok(_) => {}
+        Err(error) if is_second_begin(&error) => return Ok(true),
+        Err(error) => return Err(error).during("looking for an open transaction"),
     }
     let end = sqlx::query(sql::ROLLBACK).execute(connection).await;
     end.map(|_| false).during("looking for an open transaction")
+}
+
+/// Whether SQLite refused to begin a transaction because there is one: by its words, since it has no
+/// code of its own for that.
+fn is_second_begin(error: &sqlx::Error) -> bool {
+    let text = error.as_database_error().map(sqlx::error::DatabaseError::message);
+    text.is_some_and(|text| text.contains("within a transaction"))
 }
 
 fn invalid(text: &str) -> StoreError {

@@ -91,3 +91,30 @@ fn a_lock_that_can_not_be_read_is_no_lock_that_passes() {
     let error = subject::<Plain>((1, 0)).check(folder.path(), Mode::Check).unwrap_err();
     assert!(error.contains("can't read"), "{error}");
 }
+
+#[test]
+fn an_alias_whose_locks_can_not_be_read_does_not_pass() {
+    let folder = TempDir::new().unwrap();
+    lock::<Plain>(folder.path(), (1, 0));
+    let renamed = || Subject { kinds: vec!["test.drift", "test.old"], ..subject::<Plain>((1, 0)) };
+    renamed().check(folder.path(), Mode::Check).unwrap();
+    fs::write(folder.path().join("jobs.lock/test.old"), "no folder").unwrap();
+    let error = renamed().check(folder.path(), Mode::Check).unwrap_err();
+    assert!(error.contains("can't read the locks of `test.old`"), "{error}");
+}
+
+#[test]
+fn a_lock_that_appears_meanwhile_stays() {
+    use crate::lock::file::Folder;
+    let package = TempDir::new().unwrap();
+    lock::<Plain>(package.path(), (1, 0));
+    let before = fs::read(file(package.path(), "1.0.json")).unwrap();
+    let folder = Folder::of(package.path(), "test.drift", Part::Payload);
+    let mut other = folder.read((1, 0)).unwrap();
+    other.samples.clear();
+    folder.write((1, 0), &other).unwrap_err();
+    assert_eq!(fs::read(file(package.path(), "1.0.json")).unwrap(), before);
+    let names = fs::read_dir(package.path().join("jobs.lock/test.drift")).unwrap();
+    let names: Vec<_> = names.map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(names, ["1.0.json"], "nothing partial is left");
+}

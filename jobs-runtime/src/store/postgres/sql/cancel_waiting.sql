@@ -7,7 +7,7 @@ WITH waiting AS MATERIALIZED (
     FOR NO KEY UPDATE
 )
 UPDATE {schema}.job
-SET state = 'cancelled', events = events + 1,
+SET state = 'cancelled', events = greatest(0, least(events, 9223372036854775806)) + 1,
     finished_at_us = (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
 WHERE id = ANY (ARRAY (SELECT id FROM waiting))
 RETURNING id, claim_number, events

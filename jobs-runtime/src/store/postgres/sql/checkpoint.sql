@@ -28,12 +28,13 @@ saved AS (
     INSERT INTO {schema}.checkpoint AS saved (job_id, number, version, min_reader, text)
     SELECT held.id, 1, held.version, held.min_reader, held.text FROM held WHERE NOT held.is_same
     ON CONFLICT (job_id) DO UPDATE SET
-        number = saved.number + 1, version = excluded.version, min_reader = excluded.min_reader,
-        text = excluded.text
+        number = least(saved.number, 9223372036854775806) + 1, version = excluded.version,
+        min_reader = excluded.min_reader, text = excluded.text
 ),
 moved AS (
     UPDATE {schema}.job
-    SET interruptions = 0, crashes = 0, checkpoints = checkpoints + 1,
+    SET interruptions = 0, crashes = 0,
+        checkpoints = least(checkpoints, 9223372036854775806) + 1,
         failures = CASE
             WHEN id = ANY (ARRAY (SELECT id FROM held WHERE keeps_failures)) THEN failures
             ELSE 0

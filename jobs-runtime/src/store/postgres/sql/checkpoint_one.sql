@@ -13,8 +13,8 @@ WITH held AS MATERIALIZED (
 INSERT INTO {schema}.checkpoint AS saved (job_id, number, version, min_reader, text)
 SELECT held.id, 1, $3::text, $4::text, $5::text FROM held
 ON CONFLICT (job_id) DO UPDATE SET
-    number = saved.number + 1, version = excluded.version, min_reader = excluded.min_reader,
-    text = excluded.text
+    number = least(saved.number, 9223372036854775806) + 1, version = excluded.version,
+    min_reader = excluded.min_reader, text = excluded.text
 WHERE saved.text <> excluded.text OR saved.version <> excluded.version
     OR saved.min_reader IS DISTINCT FROM excluded.min_reader
 RETURNING EXISTS (

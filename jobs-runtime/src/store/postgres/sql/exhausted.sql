@@ -13,7 +13,8 @@ WITH ended AS MATERIALIZED (
     WHERE NOT EXISTS (SELECT FROM {schema}.pause WHERE pause.queue = head.queue)
 )
 UPDATE {schema}.job
-SET state = 'dead', error_class = $3, error_text = $4, events = events + 1,
+SET state = 'dead', error_class = $3, error_text = $4,
+    events = greatest(0, least(events, 9223372036854775806)) + 1,
     finished_at_us = (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
 WHERE ctid = ANY (ARRAY (SELECT at FROM ended))
 RETURNING id, claim_number, events

@@ -10,7 +10,8 @@ WITH over AS MATERIALIZED (
     FOR NO KEY UPDATE SKIP LOCKED
 )
 UPDATE {schema}.job
-SET state = 'dead', error_class = $2, error_text = $3, events = events + 1,
+SET state = 'dead', error_class = $2, error_text = $3,
+    events = greatest(0, least(events, 9223372036854775806)) + 1,
     finished_at_us = (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
 WHERE id = ANY (ARRAY (SELECT id FROM over))
 RETURNING id, claim_number, events

@@ -1,7 +1,13 @@
--- Forgets abandoned runs that have ended.
+-- Forgets abandoned runs that have ended. By where they stand and not by job, so that one that another
+-- transaction makes anew meanwhile stays.
+-- $1 limit.
 DELETE FROM {schema}.abandoned
-WHERE NOT EXISTS (
-    SELECT FROM {schema}.job
-    WHERE job.id = abandoned.job_id AND job.claim_number = abandoned.claim_number
-        AND job.state = 'running'
-)
+WHERE ctid = ANY (ARRAY (
+    SELECT ended.ctid FROM {schema}.abandoned AS ended
+    WHERE NOT EXISTS (
+        SELECT FROM {schema}.job
+        WHERE job.id = ended.job_id AND job.claim_number = ended.claim_number
+            AND job.state = 'running'
+    )
+    LIMIT $1::bigint
+))

@@ -17,5 +17,5 @@ SET
     refusals = CASE WHEN $2::boolean THEN job.refusals ELSE 0 END,
     snoozes = CASE WHEN $2::boolean THEN job.snoozes ELSE 0 END,
     checkpoints = CASE WHEN $3::boolean THEN 0 ELSE job.checkpoints END,
-    events = job.events + 1
+    events = greatest(0, least(job.events, 9223372036854775806)) + 1
 WHERE job.id = ANY ($1::bigint[]) AND job.state IN ('dead', 'cancelled')

@@ -1,9 +1,9 @@
 -- The routes that have ready jobs in these queues: one step in the index for each, however many
 -- jobs it has. A paused queue has none.
--- $1 array of queues.
+-- $1 array of queues, each once.
 WITH RECURSIVE
 wanted AS (
-    SELECT DISTINCT asked.queue FROM unnest($1::text[]) AS asked (queue)
+    SELECT asked.queue FROM unnest($1::text[]) AS asked (queue)
     WHERE NOT EXISTS (SELECT FROM {schema}.pause WHERE pause.queue = asked.queue)
 ),
 found (queue, route) AS (

@@ -22,6 +22,6 @@ stranded AS MATERIALIZED (
 )
 UPDATE {schema}.job
 SET state = 'dead', finished_at_us = (SELECT now_us FROM clock), error_class = $4, error_text = $5,
-    events = events + 1
+    events = greatest(0, least(events, 9223372036854775806)) + 1
 WHERE id = ANY (ARRAY (SELECT id FROM stranded))
 RETURNING id, claim_number, events

@@ -120,6 +120,9 @@ CREATE INDEX jobs_job_ready ON jobs_job (
     ),
     (CAST(due_at_us - max(-100, min(100, priority)) * 300000000 AS INTEGER))
 ) WHERE state = 'ready';
+-- What a claim asks when it comes back short.
+CREATE INDEX jobs_job_exhausted ON jobs_job (queue)
+    WHERE state = 'ready' AND claim_number = 9223372036854775807;
 -- What a promotion walks.
 CREATE INDEX jobs_job_scheduled ON jobs_job (due_at_us) WHERE state = 'scheduled';
 -- What a heartbeat, a sweep and a close walk.
