@@ -85,13 +85,17 @@ impl StdError for StoreError {
     }
 }
 
-/// An error and its causes in one line, joined by `: `.
+/// An error and its causes in one line, joined by `: `. A cause that the error before has told already
+/// is not told again.
 pub fn chain(error: &(dyn StdError + 'static)) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
+        let told = error.to_string();
+        if !text.ends_with(&told) {
+            text.push_str(": ");
+            text.push_str(&told);
+        }
         cause = error.source();
     }
     text

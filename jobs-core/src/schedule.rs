@@ -61,6 +61,13 @@ impl Schedule {
         }
     }
 
+    /// A schedule of a job whose payload is text already, as tools have it that know no type for it.
+    /// Its headers, due instant and conflict rule are left out: ticks have their own.
+    pub fn of_job(name: impl Into<String>, when: impl Into<String>, job: NewJob) -> Self {
+        let (name, when) = (name.into(), when.into());
+        Self { name, when, catch_up: CatchUp::default(), job: Ok(job) }
+    }
+
     /// Another name: a second schedule of the same kind needs one. 1 to 255 bytes without control
     /// characters. It is the schedule's identity: what is declared under one name is one schedule.
     #[must_use]

@@ -42,11 +42,10 @@ fn random_lives_get_everywhere() {
         });
     }
     assert_eq!(states, State::ALL.into());
-    // Without `crash_loop`: these lives never let a worker that holds one run alone die five times over
-    // the same job; the suite's `only_a_crash_alone_is_deadly` does.
     let expected = [
         "cancelled",
         "crash",
+        "crash_loop",
         "error",
         "expired",
         "given_up",
@@ -97,6 +96,12 @@ fn a_planted_fault_in_the_unique_rule_is_found() {
 fn a_planted_fault_in_the_rollback_is_found() {
     let (_, told) = found(Fault::Rollback);
     assert!(told.contains("the store differs from the model"), "{told}");
+}
+
+#[test]
+fn a_planted_fault_in_the_steps_of_schedules_is_found() {
+    let (_, told) = found(Fault::Outrun);
+    assert!(told.contains("Outrun"), "{told}");
 }
 
 #[test]

@@ -17,6 +17,43 @@
 //!     jobs_runtime::cli::main(&handlers().expect("the registry is in order"))
 //! }
 //! ```
+//!
+//! or has them beside commands of its own:
+//!
+//! ```no_run
+//! use clap::{CommandFactory, Parser, Subcommand};
+//! use jobs_runtime::cli::{self, Application, Globals};
+//! # use jobs_runtime::{Handlers, Jobs, Registry, RegistryError, Worker};
+//! # fn handlers() -> Result<Handlers<()>, RegistryError> { Registry::new().build() }
+//! # async fn work() -> std::process::ExitCode { std::process::ExitCode::SUCCESS }
+//!
+//! #[derive(Parser)]
+//! struct Shop {
+//!     #[command(flatten)]
+//!     globals: Globals,
+//!     #[command(subcommand)]
+//!     command: Command,
+//! }
+//!
+//! #[derive(Subcommand)]
+//! enum Command {
+//!     /// Work until told to stop.
+//!     Worker,
+//!     #[command(flatten)]
+//!     Jobs(cli::Command),
+//! }
+//!
+//! fn main() -> std::process::ExitCode {
+//!     let Shop { globals, command } = Shop::parse();
+//!     let application = Application::of(&handlers().expect("the registry is in order"));
+//!     cli::block_on(async {
+//!         match command {
+//!             Command::Worker => work().await,
+//!             Command::Jobs(command) => command.run(globals, application, Shop::command()).await,
+//!         }
+//!     })
+//! }
+//! ```
 
 mod application;
 mod cancel;
@@ -29,6 +66,7 @@ mod exit;
 mod list;
 mod manifest;
 mod migrate;
+mod new_job;
 mod output;
 mod pause;
 mod pretty;
@@ -36,7 +74,9 @@ mod prune;
 mod queues;
 mod record;
 mod redrive;
+mod reschedule;
 mod run_now;
+mod schedules;
 mod select;
 mod show;
 mod stats;
@@ -46,6 +86,7 @@ mod watch;
 mod when;
 mod workers;
 
+use std::fmt;
 use std::process::ExitCode;
 
 use clap::{Args, CommandFactory, Parser, Subcommand};
@@ -67,8 +108,8 @@ struct Root {
     command: Command,
 }
 
-/// What every command takes.
-#[derive(Debug, Clone, Args)]
+/// What every command takes. Its debug text leaves the address out, which may hold a password.
+#[derive(Clone, Args)]
 pub struct Globals {
     /// The database: `postgres://user@host/database` or `sqlite://app.db`. Better in the environment
     /// than here, where every user of the machine can read it; a password may also stand in
@@ -96,6 +137,8 @@ pub enum Command {
     Cancel(cancel::Options),
     /// Make scheduled jobs due now.
     RunNow(run_now::Options),
+    /// Change when waiting jobs are due and how urgent they are.
+    Reschedule(reschedule::Options),
     /// Bring dead letters back to run again.
     Redrive(redrive::Options),
     /// Tell how full each queue is, how long its next job has waited, and which are paused.
@@ -104,6 +147,8 @@ pub enum Command {
     Pause(pause::Pause),
     /// Let a paused queue be claimed from again.
     Resume(pause::Resume),
+    /// List what is enqueued by the clock; declare, pause and resume schedules.
+    Schedules(schedules::Options),
     /// Say whether a build is safe to deploy, and in which order.
     Manifest(manifest::Options),
     /// Count the waiting jobs that no live worker can read.
@@ -146,6 +191,14 @@ pub fn main<S>(handlers: &Handlers<S>) -> ExitCode {
     block_on(command.run(globals, Application::of(handlers), Root::command()))
 }
 
+impl fmt::Debug for Globals {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { url: _, schema, json } = self;
+        let mut shown = f.debug_struct("Globals");
+        shown.field("schema", schema).field("json", json).finish_non_exhaustive()
+    }
+}
+
 impl Command {
     /// Runs a command; `root` is the whole command line that it was parsed from.
     pub async fn run(
@@ -166,8 +219,10 @@ impl Command {
             Self::Enqueue(options) => options.run(cx).await,
             Self::Cancel(options) => options.run(cx).await,
             Self::RunNow(options) => options.run(cx).await,
+            Self::Reschedule(options) => options.run(cx).await,
             Self::Pause(options) => options.run(cx).await,
             Self::Resume(options) => options.run(cx).await,
+            Self::Schedules(options) => options.run(cx).await,
             Self::Manifest(options) => options.run(cx).await,
             Self::Stranded(options) => options.run(cx).await,
             Self::Workers(options) => options.run(cx).await,

@@ -8,7 +8,7 @@ use jobs_core::store::memory::MemoryStore;
 use jobs_core::store::{Enqueued, Inspect, Operate, Retention, Store};
 use jobs_core::{
     BuildId, Clock, EnvelopeError, Job, JobId, JobRecord, MAX_PAYLOAD_BYTES, NewJob, Random,
-    Schedule, ScheduleName, StoreId,
+    StoreId,
 };
 
 use crate::clock::SystemClock;
@@ -17,7 +17,6 @@ use crate::error::{Error, ErrorKind};
 use crate::manifest::ProducedKind;
 use crate::producer::{self, Gate, Producer};
 use crate::random::OsRandom;
-use crate::schedule::declaration;
 #[cfg(feature = "postgres")]
 use crate::store::postgres::{PostgresOptions, PostgresStore};
 #[cfg(feature = "sqlite")]
@@ -125,7 +124,7 @@ impl Jobs {
     /// `limit`; answers how many. Workers do it by themselves; this is for tools.
     ///
     /// # Errors
-    /// A [`Store`](ErrorKind::Store) error.
+    /// A [`Store`](crate::ErrorKind::Store) error.
     pub async fn prune(&self, retention: Retention, limit: u32) -> Result<u32, Error> {
         Ok(self.store().prune(retention, limit).await?)
     }
@@ -134,7 +133,7 @@ impl Jobs {
     /// workers log it too.
     ///
     /// # Errors
-    /// A [`Store`](ErrorKind::Store) error.
+    /// A [`Store`](crate::ErrorKind::Store) error.
     pub async fn warnings(&self, lasting: Duration) -> Result<Vec<String>, Error> {
         Ok(self.store().warnings(lasting).await?)
     }
@@ -151,28 +150,6 @@ impl Jobs {
     /// [`Store`](crate::ErrorKind::Store) error.
     pub async fn begin<DB: StoreDatabase>(&self) -> Result<sqlx::Transaction<'static, DB>, Error> {
         DB::begin(self).await
-    }
-
-    /// Declares a schedule in the store: it goes before what builds declare under its name, and ticks
-    /// while any worker lives, until it is taken back.
-    ///
-    /// # Errors
-    /// [`Configuration`](ErrorKind::Configuration) that names the schedule when it never ticks or its
-    /// job can't be stored; a [`Store`](ErrorKind::Store) error.
-    pub async fn declare(&self, schedule: &Schedule) -> Result<(), Error> {
-        let declaration = declaration(schedule, self.build());
-        let declaration = declaration.map_err(|why| Error::new(ErrorKind::Configuration, why))?;
-        Ok(self.store().declare(None, &[declaration]).await?)
-    }
-
-    /// Takes a schedule back that was [declared](Self::declare) in the store; answers whether there was
-    /// one. What builds declare under its name counts again.
-    ///
-    /// # Errors
-    /// [`Configuration`](ErrorKind::Configuration) for what is no name; a [`Store`](ErrorKind::Store)
-    /// error.
-    pub async fn undeclare(&self, name: &str) -> Result<bool, Error> {
-        Ok(self.store().undeclare(&ScheduleName::new(name)?).await?)
     }
 
     /// Reads a job and where it is in its life; `None` when there is none with this id.

@@ -160,6 +160,9 @@ impl<S, C> JobContext<S, C> {
     /// # Errors
     /// An [`Interrupted`], to be passed on with `?`; an infrastructure error when the store can't be
     /// asked.
+    ///
+    /// # Cancel safety
+    /// May be dropped and called again.
     pub async fn check(&self) -> Result<(), JobError> {
         self.standing_here()?;
         let standings = self.parts.jobs.store().check(&[self.fence()]).await;
@@ -176,6 +179,9 @@ impl<S, C> JobContext<S, C> {
     /// # Errors
     /// [`Interrupted::LeaseLost`] when another has the job: roll back. An infrastructure error when
     /// the store fails; a permanent one when the transaction is not one of this store.
+    ///
+    /// # Cancel safety
+    /// Dropped before it returns, it may or may not be in the transaction: roll that back.
     pub async fn done_in<T: UserTransaction>(&self, tx: &mut T) -> Result<(), JobError> {
         match self.finish_in(tx).await? {
             Standing::Held | Standing::CancelRequested => Ok(()),
@@ -232,6 +238,9 @@ impl<S, C: Versioned> JobContext<S, C> {
     /// [`Interrupted::LeaseLost`] when another has the job: roll back. An infrastructure error when
     /// the store fails; a permanent one when the checkpoint is larger than [`MAX_CHECKPOINT_BYTES`]
     /// or the transaction is not one of this store.
+    ///
+    /// # Cancel safety
+    /// Dropped before it returns, it may or may not be in the transaction: roll that back.
     pub async fn checkpoint_in<T: UserTransaction>(
         &self,
         tx: &mut T,

@@ -155,8 +155,9 @@ impl<'a, A: Answer> Enqueue<'a, A> {
         self.each(|job| job.expires_in = Some(wait))
     }
 
-    /// Not before this long from now, by the clock that the store judges due times by. At most
-    /// [`MAX_WAIT`]; the enqueue fails beyond.
+    /// Not before this long from now, by the clock that the store judges due times by: a server's own,
+    /// and over a SQLite file the host's, with whose steps due times move. At most [`MAX_WAIT`]; the
+    /// enqueue fails beyond.
     pub fn delay(self, delay: Duration) -> Self {
         if delay > MAX_WAIT {
             return self.refused(&format!("a delay of {delay:?} is longer than {MAX_WAIT:?}"));
@@ -198,6 +199,9 @@ impl<'a, A: Answer> Enqueue<'a, A> {
     }
 
     /// Enqueues inside a transaction of the application: the jobs exist only if it commits.
+    ///
+    /// # Cancel safety
+    /// Dropped before it returns, the jobs may or may not be in the transaction: roll that back.
     pub fn in_tx<'t, T: UserTransaction>(self, tx: &'t mut T) -> EnqueueIn<'a, 't, A> {
         EnqueueIn { enqueue: self, tx }
     }

@@ -47,9 +47,13 @@ pub trait Handler<S: Clone + Send + Sync + 'static>: Job {
     /// `on_stop = "undo"`, after the run of a job was stopped and its future is gone, and before the
     /// job is given back. The worker waits for it until its process ends.
     ///
-    /// The context's checkpoint is the one that the run began with; its `stopping()` stays quiet. An
-    /// error or a panic is told in the history, and the next run hears of it by
+    /// The context's checkpoint is the last one that the run saved, else the one that it began with;
+    /// its `stopping()` stays quiet. What the undo saves is where the next run begins. An error or a
+    /// panic is told in the history, and the next run hears of it by
     /// [`was_cut_off`](JobContext::was_cut_off), as it does when there was no time to end.
+    ///
+    /// Not called where the run wrote its success in a transaction that was committed, nor where its
+    /// lease was lost.
     ///
     /// The default undoes nothing.
     fn on_interrupt(

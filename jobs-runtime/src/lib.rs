@@ -1,4 +1,15 @@
 //! Jobs that survive deploys: client, workers and stores.
+//!
+//! | you | begin at |
+//! |---|---|
+//! | write a job | the derive [`Job`](derive@Job) with the table of its options, [`Handler`], [`JobContext`], [`JobError`] |
+//! | enqueue | [`Jobs`], [`Enqueue`] |
+//! | run a worker | [`Registry`], [`Worker`], [`DrainReport`] |
+//! | save how far a job has come | the derive [`Checkpoint`](derive@Checkpoint), [`JobContext::checkpoint`], [`Cursor`] |
+//! | change a payload | the derive [`PastJob`](derive@PastJob), [`lock`], [`manifest`] |
+//! | test | [`testing`] |
+//! | look and operate | [`store::Inspect`], [`store::Operate`], and the command line (feature `cli`) |
+//! | write a store | [`store::Store`] and its conformance suite in `jobs-core` |
 
 #![cfg_attr(
     not(any(feature = "sqlite", feature = "postgres")),
@@ -43,6 +54,7 @@ pub use self::producer::Gate;
 pub use self::random::OsRandom;
 pub use self::registry::{Handlers, Next, Registry, RegistryError, WithHandler};
 pub use self::run::RunInfo;
+pub use self::schedule::{DeclaredBy, SchedulePause, ScheduleStatus, ScheduledJob};
 pub use self::store::{TransactionConnection, UserTransaction};
 pub use self::trace::{InvalidTraceContext, TRACEPARENT, TraceContext};
 pub use self::wait::Wait;
@@ -55,3 +67,8 @@ pub mod prelude {
         Registry, ResultExt, Worker,
     };
 }
+
+/// The examples that stand in the README, compiled.
+#[cfg(all(doctest, feature = "sqlite", feature = "postgres"))]
+#[doc = include_str!("../../README.md")]
+struct Readme;

@@ -1,6 +1,7 @@
-//! Log lines that an outage would repeat without end, held to one a minute.
+//! Log lines that an outage would repeat without end, held to one a minute; and those that come as often
+//! as jobs end, held to a few a second.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 const MINUTE_US: u64 = 60_000_000;
@@ -26,6 +27,7 @@ pub(crate) static SCHEDULE: Seldom = Seldom::new();
 pub(crate) static UNREADABLE_SCHEDULE: Seldom = Seldom::new();
 pub(crate) static PRUNE: Seldom = Seldom::new();
 pub(crate) static STRANDED: Seldom = Seldom::new();
+pub(crate) static WRONG_VOUCH: Seldom = Seldom::new();
 pub(crate) static PUBLISH: Seldom = Seldom::new();
 pub(crate) static GATE: Seldom = Seldom::new();
 pub(crate) static WARNINGS: Seldom = Seldom::new();
@@ -38,13 +40,75 @@ impl Seldom {
     /// Writes the line unless it was written less than a minute before `now`.
     pub(crate) fn write(&self, now: Duration, line: impl FnOnce()) {
         let now = u64::try_from(now.as_micros()).unwrap_or(u64::MAX).max(1);
-        let last = self.last_us.load(Ordering::Relaxed);
+        let last = self.last_us.load(Relaxed);
         let is_due = last == 0 || now.saturating_sub(last) >= MINUTE_US;
-        let is_ours = || {
-            self.last_us.compare_exchange(last, now, Ordering::Relaxed, Ordering::Relaxed).is_ok()
-        };
+        let is_ours = || self.last_us.compare_exchange(last, now, Relaxed, Relaxed).is_ok();
         if is_due && is_ours() {
             line();
         }
+    }
+}
+
+/// A kind of line that may come as often as jobs end.
+#[derive(Debug)]
+pub(crate) struct Few {
+    second: AtomicU64,
+    written: AtomicU64,
+    left_out: AtomicU64,
+}
+
+pub(crate) static FAILED: Few = Few::new();
+pub(crate) static LOST: Few = Few::new();
+pub(crate) static REFUSED: Few = Few::new();
+pub(crate) static INTERRUPTED: Few = Few::new();
+
+impl Few {
+    /// How many are written within a second.
+    pub(crate) const MOST: u64 = 20;
+
+    const fn new() -> Self {
+        Self { second: AtomicU64::new(0), written: AtomicU64::new(0), left_out: AtomicU64::new(0) }
+    }
+
+    /// Writes the line unless [`MOST`](Self::MOST) were written within the second of `now`; tells it how
+    /// many were left out before.
+    pub(crate) fn write(&self, now: Duration, line: impl FnOnce(u64)) {
+        let second = now.as_secs();
+        if self.second.swap(second, Relaxed) != second {
+            self.written.store(0, Relaxed);
+        }
+        if self.written.fetch_add(1, Relaxed) < Self::MOST {
+            line(self.left_out.swap(0, Relaxed));
+        } else {
+            self.left_out.fetch_add(1, Relaxed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_seldom_line_comes_once_a_minute() {
+        let seldom = Seldom::new();
+        let mut lines = 0;
+        for second in 0..125 {
+            seldom.write(Duration::from_secs(second), || lines += 1);
+        }
+        assert_eq!(lines, 3);
+    }
+
+    #[test]
+    fn of_many_lines_a_few_are_written_and_the_rest_is_counted() {
+        let few = Few::new();
+        let mut told = Vec::new();
+        for _ in 0..50 {
+            few.write(Duration::from_secs(1), |left_out| told.push(left_out));
+        }
+        assert_eq!(told, [0; 20]);
+        few.write(Duration::from_secs(2), |left_out| told.push(left_out));
+        few.write(Duration::from_secs(2), |left_out| told.push(left_out));
+        assert_eq!(told[20..], [30, 0]);
     }
 }

@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::board::Board;
-use self::kept::Kept;
+pub(crate) use self::kept::Kept;
 use crate::log::Seldom;
 
 /// Why a handler is asked to return.

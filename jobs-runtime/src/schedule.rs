@@ -5,9 +5,17 @@
 //! the store says now. `worker/schedule.rs` does it.
 
 mod decide;
+mod operate;
 mod spec;
 mod timetable;
 
 pub(crate) use self::decide::{Decision, decide};
-pub(crate) use self::spec::{Spec, declaration};
+pub use self::operate::{DeclaredBy, SchedulePause, ScheduleStatus, ScheduledJob};
+pub(crate) use self::spec::{Pause, Spec, declaration};
 use self::timetable::Timetable;
+
+/// The first tick of an expression after an instant; `None` for what never ticks.
+#[cfg(feature = "cli")]
+pub(crate) fn next_tick(when: &str, now: jobs_core::Timestamp) -> Option<jobs_core::Timestamp> {
+    Timetable::parse(when).ok()?.after(now)
+}

@@ -10,8 +10,9 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use jobs_core::store::Drained;
 use jobs_core::{Ending, Refusal, State};
-use metrics::{Counter, Histogram, counter, histogram};
+use metrics::{Counter, Gauge, Histogram, counter, gauge, histogram};
 
 use crate::registry::Handlers;
 
@@ -41,12 +42,39 @@ pub(crate) struct Meters {
     claim_batch: Histogram,
     settle_batch: Histogram,
     lease_margin: Histogram,
+    drained: DrainMeters,
+    wrong_vouches: Counter,
+    stranded: Gauge,
+}
+
+/// The meters of a drain.
+#[derive(Debug)]
+struct DrainMeters {
+    settled: Counter,
+    interrupted: Counter,
+    released: Counter,
+    abandoned: Counter,
+    took: Histogram,
+}
+
+impl DrainMeters {
+    fn new() -> Self {
+        let drained = |outcome| counter!("jobs_drained_total", "outcome" => outcome);
+        Self {
+            settled: drained("settled"),
+            interrupted: drained("interrupted"),
+            released: drained("released"),
+            abandoned: drained("abandoned"),
+            took: histogram!("jobs_drain_seconds"),
+        }
+    }
 }
 
 /// The meters of one kind.
 #[derive(Debug)]
 struct KindMeters {
     claims: Counter,
+    tolerated: Counter,
     wait: Histogram,
     run: Histogram,
 }
@@ -56,6 +84,7 @@ impl KindMeters {
         let kind = kind.to_owned();
         Self {
             claims: counter!("jobs_claims_total", "kind" => kind.clone()),
+            tolerated: counter!("jobs_tolerant_reads_total", "kind" => kind.clone()),
             wait: histogram!("jobs_wait_seconds", "kind" => kind.clone()),
             run: histogram!("jobs_run_seconds", "kind" => kind),
         }
@@ -75,6 +104,9 @@ impl Meters {
             claim_batch: histogram!("jobs_claim_batch_size"),
             settle_batch: histogram!("jobs_settle_batch_size"),
             lease_margin: histogram!("jobs_lease_margin_seconds"),
+            drained: DrainMeters::new(),
+            wrong_vouches: counter!("jobs_wrong_vouches_total"),
+            stranded: gauge!("jobs_stranded_routes"),
         }
     }
 
@@ -96,6 +128,21 @@ impl Meters {
     /// A run has ended, so long after it started.
     pub(crate) fn ended(&self, kind: &str, took: Duration) {
         self.kind(kind).run.record(took);
+    }
+
+    /// A run reads what a newer build wrote, which vouched for this one's version.
+    pub(crate) fn tolerated(&self, kind: &str) {
+        self.kind(kind).tolerated.increment(1);
+    }
+
+    /// What a newer build vouched for is not readable here after all.
+    pub(crate) fn vouched_wrongly(&self) {
+        self.wrong_vouches.increment(1);
+    }
+
+    /// So many routes have jobs that are due and that no live worker reads.
+    pub(crate) fn stranded(&self, routes: usize) {
+        self.stranded.set(number(routes));
     }
 
     /// So many runs were settled together.
@@ -133,6 +180,22 @@ impl Meters {
         self.lost.increment(1);
     }
 
+    /// So much was done since the request to stop, of which `told` was measured before. While the drain
+    /// goes on, so that who asks in the middle of it sees how far it is.
+    pub(crate) fn draining(&self, now: Drained, told: &mut Drained) {
+        let meters = &self.drained;
+        meters.settled.increment(now.settled - told.settled);
+        meters.interrupted.increment(now.interrupted - told.interrupted);
+        meters.released.increment(now.released - told.released);
+        meters.abandoned.increment(now.abandoned - told.abandoned);
+        *told = now;
+    }
+
+    /// A drain has ended.
+    pub(crate) fn drained(&self, took: Duration) {
+        self.drained.took.record(took);
+    }
+
     /// A renewal was accepted with so much of the lease left.
     pub(crate) fn renewed(&self, left: Duration) {
         self.lease_margin.record(left);
@@ -164,3 +227,6 @@ const fn outcome(ending: &Ending) -> Option<&'static str> {
 fn number(size: usize) -> f64 {
     f64::from(u32::try_from(size).unwrap_or(u32::MAX))
 }
+
+#[cfg(test)]
+mod tests;

@@ -262,6 +262,11 @@ impl<S: Clone + Send + Sync + 'static> Worker<S> {
 
     /// Runs until `stop` is ready, then drains.
     ///
+    /// The process is the application's and lives on. A handler that blocks its thread for ever is left
+    /// behind ([`DrainReport::abandoned`]): when the grace period has ended its job runs again elsewhere,
+    /// although the old run may still be at it, and whatever that one then writes to the store is refused.
+    /// [`run_until_terminated`](Self::run_until_terminated) ends the process instead.
+    ///
     /// # Errors
     /// As [`run_until_terminated`](Self::run_until_terminated).
     ///

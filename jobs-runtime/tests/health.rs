@@ -1,11 +1,15 @@
 //! Health and metrics, asked as a supervisor asks them: over HTTP, whatever handlers do.
 
+use std::fmt::Debug;
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::str::FromStr;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use jobs_runtime::store::{Phase, WorkerRecord};
 use jobs_runtime::{Handlers, Job, JobContext, JobError, Jobs, Registry, Worker};
 use serde::{Deserialize, Serialize};
 use tokio::sync::{Notify, oneshot};
@@ -176,6 +180,101 @@ async fn metrics_tell_of_runs_and_queues() {
         assert!(text.contains(name), "{name} is not in:\n{text}");
     }
     assert!(text.contains("jobs_queue_head_age_seconds{queue=\"slow\"}"), "{text}");
+}
+
+/// Jobs that have begun, and what ends one of them.
+#[derive(Debug, Default)]
+struct Gate {
+    begun: AtomicUsize,
+    release: Notify,
+}
+
+#[derive(Debug, Serialize, Deserialize, Job)]
+#[job(kind = "health.stay", version = "1.0.0")]
+struct Stay;
+
+async fn stay(_: Stay, cx: JobContext<Arc<Gate>>) -> Result<(), JobError> {
+    cx.state.begun.fetch_add(1, Ordering::SeqCst);
+    cx.state.release.notified().await;
+    Ok(())
+}
+
+/// A metric's value in what `/metrics` answers; 0 where it is absent.
+fn value<T: FromStr<Err: Debug> + Default>(text: &str, name: &str) -> T {
+    let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    line.map_or_else(T::default, |value| value.parse().unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn metrics_tell_of_drains() {
+    let jobs = Jobs::open("memory:").await.unwrap();
+    let address = free_address();
+    // Answers for this process, whichever of its workers drains.
+    let (stop, stopped) = oneshot::channel::<()>();
+    let asked = Worker::new(&jobs, handlers(), Arc::default()).queue("none");
+    let asked = asked.health(address.to_string()).run_until(async { drop(stopped.await) });
+    let draining = async {
+        let before = answered(address, "/metrics", 200).await;
+        let (gate, asks) = (Arc::new(Gate::default()), Notify::new());
+        let handlers = Registry::new().handle(stay).build().unwrap();
+        let worker = Worker::new(&jobs, handlers, gate.clone());
+        let worker = worker.lease(Duration::from_secs(1)).grace_period(Duration::from_secs(4));
+        let running = worker.run_until(asks.notified());
+        jobs.enqueue_all([Stay, Stay]).await.unwrap();
+        let stopping = async {
+            while gate.begun.load(Ordering::SeqCst) < 2 {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            asks.notify_one();
+            let is_draining = |worker: &WorkerRecord| worker.phase == Phase::Quiet;
+            while !jobs.inspect().workers().await.unwrap().iter().any(is_draining) {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            // One of the two ends in time.
+            gate.release.notify_one();
+            loop {
+                let text = answered(address, "/metrics", 200).await;
+                if value::<u64>(&text, "jobs_drained_total{outcome=\"settled\"}") > 0 {
+                    return text;
+                }
+            }
+        };
+        let (report, within) = tokio::join!(running, stopping);
+        let report = report.unwrap().in_drain;
+        assert_eq!((report.settled, report.interrupted, report.released), (1, 1, 0));
+        let grown = |text: &str, name: &str| value::<u64>(text, name) - value::<u64>(&before, name);
+        assert_eq!(grown(&within, "jobs_drain_seconds_count"), 0, "the drain goes on");
+        let after = answered(address, "/metrics", 200).await;
+        for (outcome, wanted) in
+            [("settled", 1), ("interrupted", 1), ("released", 0), ("abandoned", 0)]
+        {
+            let name = format!("jobs_drained_total{{outcome=\"{outcome}\"}}");
+            assert!(after.contains(&name), "{name} is not in:\n{after}");
+            assert_eq!(grown(&after, &name), wanted, "{name}");
+        }
+        assert_eq!(grown(&after, "jobs_drain_seconds_count"), 1);
+        let sum = |text: &str| value::<f64>(text, "jobs_drain_seconds_sum");
+        let took = sum(&after) - sum(&before);
+        assert!((took - report.took.as_secs_f64()).abs() < 1e-6, "{took} is not {report:?}");
+        stop.send(()).unwrap();
+    };
+    let (ended, ()) = tokio::join!(asked, draining);
+    ended.unwrap();
+}
+
+#[test]
+fn every_metric_is_documented() {
+    let documented = include_str!("../../docs/metrics.md");
+    for source in
+        [include_str!("../src/telemetry.rs"), include_str!("../src/worker/health/recorder.rs")]
+    {
+        for name in source.split('"').filter(|text| text.starts_with("jobs_")) {
+            assert!(
+                documented.contains(&format!("| `{name}` |")),
+                "{name} is not in docs/metrics.md"
+            );
+        }
+    }
 }
 
 #[tokio::test]

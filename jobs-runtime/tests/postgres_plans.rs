@@ -18,6 +18,11 @@ const SETTINGS: &str = "SET enable_seqscan = off; SET enable_bitmapscan = off; \
      SET enable_hashjoin = off; SET enable_mergejoin = off; SET jit = off; \
      SET plan_cache_mode = force_generic_plan";
 
+/// What a look for a person has set beside.
+const LOOK: &str = "SET LOCAL enable_seqscan = on; SET LOCAL enable_bitmapscan = on; \
+     SET LOCAL enable_hashjoin = on; SET LOCAL enable_mergejoin = on; \
+     SET LOCAL plan_cache_mode = force_custom_plan";
+
 #[test]
 fn every_statement_has_its_columns_and_its_plan() {
     with_store(async |subject| {
@@ -33,8 +38,7 @@ fn every_statement_has_its_columns_and_its_plan() {
             if *when == "kept" {
                 assert_eq!(*plan, before.plan, "{name} is planned by what the tables held");
             }
-            let walks = ["counts", "waiting", "strand"].contains(name);
-            assert!(walks || !plan.contains("Seq Scan on job"), "{name}:\n{plan}");
+            assert!(*name == "strand" || !plan.contains("Seq Scan on job"), "{name}:\n{plan}");
             assert!(!walks_all_jobs(plan), "{name} walks all jobs:\n{plan}");
             writeln!(text, "== {name}, {when}\n{plan}").unwrap();
         }
@@ -74,7 +78,7 @@ fn a_claim_visits_what_it_takes_and_no_other_rows() {
             .bind(i64::MIN)
             .bind(i64::MIN)
             .bind(10_i64);
-        let visited = visited_by(&mut connection, &subject, one, 10).await;
+        let visited = visited_by(&mut connection, &subject, one, 10, "").await;
         assert!(visited <= 30, "a claim of 10 jobs from one head visited {visited} rows");
         let two = sqlx::query(AssertSqlSafe(text("claim")))
             .bind(worker.0)
@@ -84,10 +88,82 @@ fn a_claim_visits_what_it_takes_and_no_other_rows() {
             .bind(vec![i64::MIN; 2])
             .bind(vec![10_i64; 2])
             .bind(10_i64);
-        let visited = visited_by(&mut connection, &subject, two, 10).await;
+        let visited = visited_by(&mut connection, &subject, two, 10, "").await;
         assert!(visited <= 50, "a claim of 10 jobs from two heads visited {visited} rows");
     });
 }
+
+/// What a filter binds to the statement that lists the newest jobs.
+#[derive(Clone, Copy, Default)]
+struct Wanted {
+    state: Option<&'static str>,
+    class: Option<&'static str>,
+    ended_from: Option<i64>,
+}
+
+#[test]
+fn a_list_of_a_rare_match_visits_what_it_finds() {
+    with_store(async |subject| {
+        fill(&subject).await;
+        // The rare ones are the oldest, so that a walk from the newest on meets all others before.
+        subject
+            .sql(
+                "UPDATE {schema}.job SET error_class = CASE WHEN id <= 50 THEN 'rare' ELSE 'often' \
+                 END, finished_at_us = CASE WHEN id <= 50 THEN 1900000000000000 + id \
+                 ELSE finished_at_us END WHERE state = 'dead'",
+            )
+            .await;
+        subject
+            .sql("UPDATE {schema}.job SET state = 'ready' WHERE state = 'running' AND id > 50")
+            .await;
+        analyze(&subject).await;
+        let texts = subject.store.statement_texts();
+        let text = texts.into_iter().find(|(name, ..)| *name == "newest").unwrap().2;
+        let mut connection = connect().await;
+        connection.execute(SETTINGS).await.unwrap();
+        let plain = Wanted::default();
+        let cases = [
+            ("running", Wanted { state: Some("running"), ..plain }, 6),
+            ("a class", Wanted { class: Some("rare"), ..plain }, 6),
+            ("no class", Wanted { class: Some("none"), ..plain }, 0),
+            (
+                "ended since",
+                Wanted { state: Some("dead"), ended_from: Some(1_900_000_000_000_000), ..plain },
+                6,
+            ),
+        ];
+        for (what, wanted, found) in cases {
+            let list = list(AssertSqlSafe(text.clone()), wanted);
+            let visited = visited_by(&mut connection, &subject, list, found, LOOK).await;
+            assert!(visited <= 20, "{what}: {visited} rows visited for {found}");
+        }
+    });
+}
+
+fn list(
+    text: AssertSqlSafe<String>,
+    wanted: Wanted,
+) -> sqlx::query::Query<'static, sqlx::Postgres, sqlx::postgres::PgArguments> {
+    let Wanted { state, class, ended_from } = wanted;
+    let (nothing, never) = (None::<String>, None::<i64>);
+    sqlx::query(text)
+        .bind(state)
+        .bind(nothing.clone())
+        .bind(nothing.clone())
+        .bind(class)
+        .bind(nothing.clone())
+        .bind(nothing)
+        .bind(never)
+        .bind(never)
+        .bind(ended_from)
+        .bind(never)
+        .bind(i64::MAX)
+        .bind(101_i64)
+        .persistent(false)
+}
+
+/// What looks for what a person asks: planned for its values, so there is no plan to keep.
+const LOOKS: [&str; 5] = ["briefs", "counts", "jobs", "newest", "waiting"];
 
 /// Whether a plan goes through the index of all jobs from end to end.
 fn walks_all_jobs(plan: &str) -> bool {
@@ -97,15 +173,16 @@ fn walks_all_jobs(plan: &str) -> bool {
     lines.windows(2).any(walks) || lines.last().is_some_and(|line| line.contains("job_pkey"))
 }
 
-/// How many rows of the jobs' table a claim fetches; it is undone.
+/// How many rows of the jobs' table a statement fetches; it is undone.
 async fn visited_by(
     connection: &mut PgConnection,
     subject: &TestStore,
-    claim: sqlx::query::Query<'_, sqlx::Postgres, sqlx::postgres::PgArguments>,
+    statement: sqlx::query::Query<'_, sqlx::Postgres, sqlx::postgres::PgArguments>,
     takes: usize,
+    settings: &str,
 ) -> i64 {
-    run(connection, "BEGIN").await;
-    assert_eq!(claim.fetch_all(&mut *connection).await.unwrap().len(), takes);
+    run(connection, &format!("BEGIN; {settings}")).await;
+    assert_eq!(statement.fetch_all(&mut *connection).await.unwrap().len(), takes);
     let counts = "SELECT coalesce(idx_tup_fetch, 0) + seq_tup_read FROM pg_stat_xact_user_tables \
                   WHERE relname = 'job' AND schemaname = $1";
     let row = sqlx::query(counts).bind(&subject.schema).fetch_one(&mut *connection).await.unwrap();
@@ -222,6 +299,7 @@ async fn plans(connection: &mut PgConnection, subject: &TestStore) -> Vec<Planne
         let lines: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
         let plan = lines.join("\n").replace(&quoted(&subject.schema), "{schema}");
         let plan = plan.replace(&quoted(&subject.schema).replace('"', "\"\""), "{schema}");
+        let plan = if LOOKS.contains(&name) { "planned for its values".to_owned() } else { plan };
         let plan = format!("columns: {}\n{plan}", columns.join(", "));
         plans.push(Planned { name, when, plan });
     }

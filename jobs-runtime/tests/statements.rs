@@ -1,4 +1,5 @@
-//! How often a worker asks its store: the calls of the contract are the statements of a database.
+//! How often a worker asks its store: the calls of the contract are the statements of a database. And what
+//! becomes of its schedules when some of them fail.
 
 mod statements_store;
 
@@ -60,4 +61,42 @@ async fn what_ends_together_is_claimed_and_settled_by_one_call_each() {
     assert!(calls.of("claim") <= 10 + 3, "{calls:?}");
     assert!(calls.of("settle") <= 10 + 3, "{calls:?}");
     assert!(calls.of("routes") <= 3, "{calls:?}");
+}
+
+#[derive(Debug, Clone, Default, Serialize, Deserialize, Job)]
+#[job(kind = "test.tick", version = "1.0.0", schedule = "every 1s")]
+struct Tick {}
+
+async fn tick(_: Tick, _: JobContext<()>) -> Result<(), JobError> {
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_leader_whose_start_meets_errors_runs_everything_once_they_have_passed() {
+    let store = Counted::new(Arc::new(SystemClock), SeededRandom::new(7).draw());
+    let calls = store.calls();
+    let jobs = Jobs::builder().over(store).expect("the label is fine");
+    for method in ["declare", "take_duty", "schedules", "advance", "advance"] {
+        calls.fail(method);
+    }
+    let handlers = Registry::new()
+        .handle(tick)
+        .schedule(jobs_runtime::Schedule::new("every 1s", &Tick {}).named("the other"));
+    let (stop, stopped) = oneshot::channel::<()>();
+    let worker = Worker::new(&jobs, handlers.build().expect("one handler"), ());
+    let working = worker.run_until(async { drop(stopped.await) });
+    let watching = async {
+        let both_tick = async || {
+            let ticked = async |name: &str| !jobs.ticks(name).await.expect("ticks").is_empty();
+            ticked("test.tick").await && ticked("the other").await
+        };
+        while calls.to_fail() > 0 || !both_tick().await {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        drop(stop);
+    };
+    let watching = tokio::time::timeout(Duration::from_secs(30), watching);
+    let (report, watched) = tokio::join!(working, watching);
+    watched.expect("every schedule ticks, whatever failed first");
+    report.expect("the worker drains");
 }

@@ -127,6 +127,17 @@ impl Cluster {
         psql.output().expect("psql can be run")
     }
 
+    /// Has every role but the one that made the server prove itself by a password from now on.
+    ///
+    /// # Panics
+    /// When it can't be started again.
+    pub async fn ask_for_passwords(&mut self) {
+        let rules = "local all jobs trust\nlocal all all scram-sha-256\n";
+        std::fs::write(self.data().join("pg_hba.conf"), rules).expect("the file can be written");
+        self.stop_at_once();
+        self.start_again().await;
+    }
+
     /// Writes a file that the server alone may read, and answers where it is.
     ///
     /// # Panics

@@ -3,9 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
+use std::time::Duration;
 
 use jobs_runtime::Jobs;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
+use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
+use sqlx::{ConnectOptions as _, Connection as _, PgConnection};
 
 use crate::schema::{Schema, server_url};
 
@@ -95,14 +98,68 @@ impl Setup {
     }
 }
 
+impl Setup {
+    /// A connection to the file such as a person with a shell has, that waits so long for others.
+    ///
+    /// # Panics
+    /// When the store is no file, or it can't be opened.
+    pub async fn shell(&self, patience: Duration) -> SqliteConnection {
+        let path = self.url.strip_prefix("sqlite://").expect("a SQLite file");
+        let options = SqliteConnectOptions::new().filename(path).busy_timeout(patience);
+        let opened = SqliteConnection::connect_with(&options.disable_statement_logging()).await;
+        opened.expect("the file opens")
+    }
+
+    /// Whether somebody is in the middle of a write, and holds what others need until he ends it.
+    async fn is_being_written(&self) -> bool {
+        let Some(schema) = &self.schema else {
+            let mut shell = self.shell(Duration::ZERO).await;
+            return sqlx::raw_sql("BEGIN IMMEDIATE; ROLLBACK").execute(&mut shell).await.is_err();
+        };
+        let mut shell = PgConnection::connect(&server_url()).await.expect("a server");
+        let sessions = "SELECT count(*) FROM pg_stat_activity
+             WHERE state <> 'idle' AND query LIKE '%' || $1 || '.%' AND pid <> pg_backend_pid()";
+        let busy: i64 = sqlx::query_scalar(sessions)
+            .bind(schema.name())
+            .fetch_one(&mut shell)
+            .await
+            .expect("an answer");
+        busy > 0
+    }
+}
+
 impl Process {
+    fn pid(&self) -> Pid {
+        let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
+        pid.expect("a process id")
+    }
+
     /// Sends it a signal.
     ///
     /// # Panics
     /// When it is gone already.
     pub fn signal(&self, signal: Signal) {
-        let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
-        kill_process(pid.expect("a process id"), signal).expect("the process is there");
+        kill_process(self.pid(), signal).expect("the process is there");
+    }
+
+    /// Stops it as SIGSTOP does, and where it is in the middle of a write lets it end that first: else
+    /// it would keep the others from the store for as long as it stands still.
+    ///
+    /// # Panics
+    /// When it never comes to an end of its writes.
+    pub async fn stand_still(&self, setup: &Setup) {
+        for _ in 0..200 {
+            self.signal(Signal::STOP);
+            let stopped = waitpid(Some(self.pid()), WaitOptions::UNTRACED);
+            let (_, status) = stopped.expect("it can be waited for").expect("it has stopped");
+            assert!(status.stopped(), "it has ended: {}", self.log());
+            if !setup.is_being_written().await {
+                return;
+            }
+            self.signal(Signal::CONT);
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        panic!("it never stops writing: {}", self.log());
     }
 
     /// Kills it at once, as SIGKILL does, and reaps it.
@@ -128,6 +185,11 @@ impl Process {
     /// When it can't be asked.
     pub fn is_running(&mut self) -> bool {
         self.child.try_wait().expect("it can be asked").is_none()
+    }
+
+    /// Where it logs.
+    pub fn log_file(&self) -> PathBuf {
+        self.log.clone()
     }
 
     /// What it logged so far.

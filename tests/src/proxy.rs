@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -35,6 +36,8 @@ struct Road {
     flow: watch::Sender<Flow>,
     /// Grows with every cut.
     cuts: watch::Sender<u64>,
+    /// Grows with every connection that is ended at once.
+    refused: AtomicU64,
     /// Grows whenever connections fall silent for good.
     strands: watch::Sender<u64>,
     rules: Mutex<Rules>,
@@ -60,6 +63,7 @@ impl Proxy {
         let road = Arc::new(Road {
             flow: watch::Sender::new(Flow::Open),
             cuts: watch::Sender::new(0),
+            refused: AtomicU64::new(0),
             strands: watch::Sender::new(0),
             rules: Mutex::new(rules),
         });
@@ -79,6 +83,11 @@ impl Proxy {
         if flow == Flow::Cut {
             self.road.cuts.send_modify(|cuts| *cuts += 1);
         }
+    }
+
+    /// How many connections were tried while the way was cut.
+    pub fn refused(&self) -> u64 {
+        self.road.refused.load(Ordering::SeqCst)
     }
 
     /// Lets no byte of the present connections pass ever again, and leaves them open; new ones work.
@@ -133,6 +142,7 @@ async fn accept(listener: TcpListener, road: Arc<Road>) {
     while let Ok((client, _)) = listener.accept().await {
         while connections.try_join_next().is_some() {}
         if *road.flow.borrow() == Flow::Cut {
+            road.refused.fetch_add(1, Ordering::SeqCst);
             continue;
         }
         let road = Arc::clone(&road);

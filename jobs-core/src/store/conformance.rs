@@ -78,6 +78,9 @@ pub trait Subject: Send + Sync {
     /// Inserts a ready row as another language would: plain SQL, no checks but the schema's own.
     async fn plant(&self, row: &RawRow) -> JobId;
 
+    /// Says that the store is for newer builds only, as one of them does that migrates it.
+    async fn outgrow(&self);
+
     /// Overwrites the counters and the holder of a row, as a person with SQL could.
     async fn tamper(&self, job: JobId, tampering: &Tampering);
 }
@@ -235,6 +238,7 @@ checks! { $
         each_lease_has_its_own_length
         one_worker_renews_only_itself
         a_renewal_publishes_the_phase
+        a_store_that_outgrew_this_build_renews_and_says_so
         a_heartbeat_hears_what_its_worker_holds
         the_workers_are_listed_newest_first
         a_lease_ends_once

@@ -39,6 +39,7 @@ use super::{
 };
 use crate::clock::{Clock, Timestamp};
 use crate::envelope::NewJob;
+use crate::error::{StoreError, StoreErrorKind};
 use crate::id::{Fence, JobId, StoreId, WorkerId};
 use crate::name::{BuildId, QueueName};
 use crate::random::{Random, SeededRandom};
@@ -228,7 +229,15 @@ impl Store for MemoryStore {
 #[async_trait]
 impl Heartbeat for MemoryStore {
     async fn renew(&mut self, worker: WorkerId, phase: Phase, _: Duration) -> Result<Renewed> {
-        Ok(self.call(|tables, at| tables.renew(at.elapsed, worker, phase)).await)
+        let renew = |tables: &mut Tables, at: Moment| {
+            (tables.renew(at.elapsed, worker, phase), tables.is_outgrown)
+        };
+        match self.call(renew).await {
+            (renewed, false) => Ok(renewed),
+            (_, true) => {
+                Err(StoreError::new(StoreErrorKind::Schema, "the store needs a newer build"))
+            }
+        }
     }
 
     async fn held(&mut self, worker: WorkerId) -> Result<Vec<Held>> {

@@ -29,6 +29,8 @@ pub(crate) enum Fault {
     Unique,
     /// A rollback commits.
     Rollback,
+    /// A step of a schedule is taken whatever its leader saw.
+    Outrun,
 }
 
 pub(crate) struct Faulty {
@@ -89,6 +91,10 @@ impl Subject for Faulty {
         self.subject.plant(row).await
     }
 
+    async fn outgrow(&self) {
+        self.subject.outgrow().await;
+    }
+
     async fn tamper(&self, job: JobId, tampering: &Tampering) {
         self.subject.tamper(job, tampering).await;
     }
@@ -109,7 +115,15 @@ impl Schedules for Faulty {
     }
 
     async fn advance(&self, step: &Step) -> Result<Advanced> {
-        self.subject.store().advance(step).await
+        if self.fault != Fault::Outrun {
+            return self.subject.store().advance(step).await;
+        }
+        let view = self.subject.store().schedules().await?;
+        let mut step = step.clone();
+        if let Some(now) = view.schedules.into_iter().find(|record| record.name == step.name) {
+            (step.seen_text, step.seen_next_at) = (now.text, now.next_at);
+        }
+        self.subject.store().advance(&step).await
     }
 
     async fn ticks(&self, name: &ScheduleName) -> Result<Vec<Tick>> {
@@ -165,7 +179,9 @@ impl Store for Faulty {
         for settlement in settlements {
             let settlement = match self.fault {
                 Fault::Fence => self.unfenced(settlement).await,
-                Fault::Sweep | Fault::Unique | Fault::Rollback => settlement.clone(),
+                Fault::Sweep | Fault::Unique | Fault::Rollback | Fault::Outrun => {
+                    settlement.clone()
+                }
             };
             written.extend(self.subject.store().settle(by, &[settlement]).await?);
         }
@@ -248,7 +264,7 @@ impl Heartbeat for FaultyHeartbeat {
     async fn renew(&mut self, worker: WorkerId, phase: Phase, within: Duration) -> Result<Renewed> {
         match self.fault {
             Fault::Sweep => Ok(Renewed::Renewed),
-            Fault::Fence | Fault::Unique | Fault::Rollback => {
+            Fault::Fence | Fault::Unique | Fault::Rollback | Fault::Outrun => {
                 self.inner.renew(worker, phase, within).await
             }
         }
@@ -302,7 +318,9 @@ impl Transaction for FaultyTransaction {
     async fn rollback(self: Box<Self>) -> Result<()> {
         match self.fault {
             Fault::Rollback => self.inner.commit().await,
-            Fault::Fence | Fault::Sweep | Fault::Unique => self.inner.rollback().await,
+            Fault::Fence | Fault::Sweep | Fault::Unique | Fault::Outrun => {
+                self.inner.rollback().await
+            }
         }
     }
 }

@@ -73,3 +73,26 @@ pub(super) async fn open(globals: &Globals) -> Result<Jobs> {
     let (url, _) = globals.address()?;
     Ok(globals.builder().require_migrated().open(url).await?)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn globals(url: &str) -> Globals {
+        Globals { url: Some(url.to_owned()), schema: None, json: false }
+    }
+
+    #[test]
+    fn neither_a_debug_text_nor_a_question_shows_a_password() {
+        let shown = |url: &str| {
+            let globals = globals(url);
+            format!("{globals:?} {:?}", globals.place())
+        };
+        for password in ["p@ss:w/o#r?d%^&", "with space", "100%"] {
+            let text = shown(&format!("postgres://me:{password}@db.example:6543/shop"));
+            assert!(!text.contains(password) && text.contains("db.example:6543/shop"), "{text}");
+        }
+        let text = shown("postgres://db.example/shop?user=me&password=hunter2");
+        assert!(!text.contains("hunter2") && text.contains("db.example:5432/shop"), "{text}");
+    }
+}

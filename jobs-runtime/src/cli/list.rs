@@ -91,6 +91,9 @@ impl Options {
             let row = |job: &JobRecord| self.columns.iter().map(|column| column.of(job)).collect();
             cx.output.table(&header, found.iter().map(row).collect())?;
         }
+        if found.is_empty() {
+            say("jobs: no job matches; `jobs stats --by-kind` tells what there is");
+        }
         if let Some(last) = found.last().filter(|_| has_more) {
             say(&format!("jobs: there are more; go on with `--after {}`", last.id));
         }

@@ -7,7 +7,7 @@ use clap::Args;
 use super::Context;
 use super::database::Scheme;
 use super::exit::Result;
-use super::output::{json, print};
+use super::output::{json, print, say};
 use crate::store::postgres::PostgresStore;
 use crate::store::sqlite::SqliteStore;
 
@@ -31,6 +31,7 @@ impl Options {
         if cx.output.is_json {
             return json(&serde_json::json!({ "store": jobs.store_id().0 }));
         }
+        say(&format!("jobs: {} has the schema of this build", cx.globals.place()?));
         Ok(())
     }
 }

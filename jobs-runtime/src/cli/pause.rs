@@ -30,6 +30,11 @@ impl Pause {
         let jobs = cx.open().await?;
         jobs.operate().pause(&self.queue, &self.by, &self.reason).await?;
         say(&format!("jobs: {} is paused; `jobs resume` lets it go on", self.queue));
+        // A slip of the pen would leave the right queue running.
+        let depth = jobs.inspect().depth(1).await?;
+        if !depth.queues.iter().any(|known| known.queue == self.queue.as_str()) {
+            say("jobs: it has no ready and no running jobs; `jobs queues` lists those that have");
+        }
         Ok(())
     }
 }

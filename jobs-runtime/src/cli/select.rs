@@ -5,7 +5,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 use super::when::{self, When};
 use crate::store::{Filter, Span};
-use crate::{JobId, State, Timestamp};
+use crate::{JobId, Priority, State, Timestamp};
 
 /// Narrows to some of the jobs; several narrow further.
 #[derive(Debug, Clone, Args)]
@@ -78,6 +78,12 @@ pub(super) fn one_of(states: &[State]) -> impl TypedValueParser<Value = State> +
 pub(super) fn job_id(text: &str) -> Result<JobId, String> {
     let id = text.parse().map(JobId);
     id.map_err(|_| "write the number of a job, as `jobs list` shows it".to_owned())
+}
+
+/// Reads a priority.
+pub(super) fn priority(text: &str) -> Result<Priority, String> {
+    let value = text.parse().ok().and_then(Priority::new);
+    value.ok_or_else(|| "write a whole number from -100 to 100".to_owned())
 }
 
 /// Each job once, in order.

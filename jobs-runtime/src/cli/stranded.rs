@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::Context;
 use super::exit::Result;
-use super::output::{Shown, json_lines};
+use super::output::{Shown, json_lines, say};
 use super::when::second;
 use crate::manifest::{Manifest, live};
 use crate::store::Waiting;
@@ -35,6 +35,9 @@ impl Options {
         let stranded: Vec<_> = waiting.iter().filter(|it| !is_read(&live, it)).collect();
         if cx.output.is_json {
             return json_lines(stranded.iter().map(|it| answer(it)));
+        }
+        if live.is_empty() && !stranded.is_empty() {
+            say("jobs: no worker is live, so nobody reads anything; see `jobs workers --all`");
         }
         let header = ["QUEUE", "KIND", "VERSION", "JOBS", "REFUSED", "OLDEST"];
         cx.output.table(&header, stranded.iter().map(|it| row(it)).collect())

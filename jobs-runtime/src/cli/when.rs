@@ -44,6 +44,17 @@ pub(super) fn parse(text: &str) -> Result<When, String> {
     }
 }
 
+/// Reads an instant, where a length of time has an option of its own.
+pub(super) fn instant(text: &str) -> Result<Timestamp, String> {
+    match parse(text) {
+        Ok(When::At(instant)) => Ok(instant),
+        Ok(When::Ago(_)) | Err(_) => Err(
+            "write an instant such as `2026-11-30T02:15:00Z`, or a day such as `2026-11-30` (UTC)"
+                .to_owned(),
+        ),
+    }
+}
+
 /// Reads a length of time such as `30s`, `90m` or `1d 12h`; a day has 24 hours.
 pub(super) fn span(text: &str) -> Result<Duration, String> {
     let wrong = || "write a length of time such as `30s`, `90m` or `1d 12h`".to_owned();

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::Context;
 use super::exit::Result;
-use super::output::{Output, Shown, json_lines};
+use super::output::{Output, Shown, json_lines, say};
 use super::when::second;
 use crate::store::WorkerRecord;
 
@@ -35,6 +35,9 @@ impl Options {
             workers.iter().filter(|worker| self.all || worker.ended_at.is_none()).collect();
         if cx.output.is_json {
             return json_lines(shown.iter().map(|worker| answer(worker)));
+        }
+        if shown.is_empty() && !workers.is_empty() {
+            say("jobs: no worker is live; `--all` lists those that have ended");
         }
         table(cx.output, shown.into_iter())
     }

@@ -6,14 +6,16 @@
 //!    behind the same expression changes no tick.
 //! 3. A schedule that no live worker declares does not tick, and is forgotten a day after it should have:
 //!    within that day its catch-up rule holds once somebody declares it again.
-//! 4. Whatever has been missed is bounded: no look at a schedule walks all the ticks of a long outage.
+//! 4. A person's pause ends the ticks that have not come, and no catch-up rule makes up for them: what
+//!    counts behind a pause is a new expression.
+//! 5. Whatever has been missed is bounded: no look at a schedule walks all the ticks of a long outage.
 
 use std::time::Duration;
 
 use jobs_core::store::{Declared, ScheduleRecord, Step};
 use jobs_core::{CatchUp, NewJob, Timestamp};
 
-use super::{Spec, Timetable};
+use super::{Pause, Spec, Timetable};
 
 /// A tick that comes up to this late is in time.
 const IN_TIME: Duration = Duration::from_mins(1);
@@ -41,6 +43,14 @@ pub(crate) fn decide(now: Timestamp, record: &ScheduleRecord) -> Decision {
             Decision::Wait(None)
         };
     };
+    if Pause::read(&declared.text).is_some() {
+        let is_known = record.next_at.is_none() && record.text.as_ref() == Some(&declared.text);
+        return if is_known {
+            Decision::Wait(None)
+        } else {
+            step(record, Some(declared.text.clone()), None, Vec::new())
+        };
+    }
     let (spec, timetable) = match Spec::read(&declared.text) {
         Ok(read) => read,
         Err(why) => return Decision::Unreadable(why),
@@ -67,7 +77,7 @@ pub(crate) fn decide(now: Timestamp, record: &ScheduleRecord) -> Decision {
 }
 
 /// The declaration that counts.
-fn counting(declared: &[Declared]) -> Option<&Declared> {
+pub(super) fn counting(declared: &[Declared]) -> Option<&Declared> {
     // Of equal ages any rule will do that all leaders share.
     let rank = |one: &&Declared| (one.by.is_none(), one.since, one.text.clone());
     declared.iter().max_by_key(rank)

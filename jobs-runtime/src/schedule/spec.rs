@@ -2,6 +2,8 @@
 //!
 //! 1. The text holds all that a leader needs: a worker enqueues the jobs of builds that it is not of.
 //! 2. It is read as it was written: fields that a later build adds are left alone.
+//! 3. A pause is a declaration too, a person's: `{"paused": …}`. So it goes before all that builds
+//!    declare, and what a person had declared before stands in it until the pause ends.
 
 use std::time::Duration;
 
@@ -23,19 +25,35 @@ const TICK: &str = "jobs-tick";
 /// What is declared.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Spec {
-    pub(super) when: String,
+    pub(crate) when: String,
     #[serde(default)]
-    pub(super) catch_up: CatchUp,
-    job: Job,
+    pub(crate) catch_up: CatchUp,
+    pub(crate) job: Job,
+}
+
+/// What is declared of a schedule that a person has paused.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Pause {
+    pub(crate) by: String,
+    pub(crate) reason: String,
+    pub(crate) at_us: i64,
+    /// What a person had declared under the name, and does again when the pause ends.
+    #[serde(default)]
+    pub(crate) instead: Option<String>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct PauseText {
+    paused: Pause,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Job {
-    queue: String,
-    kind: String,
-    version: String,
+pub(crate) struct Job {
+    pub(crate) queue: String,
+    pub(crate) kind: String,
+    pub(crate) version: String,
     min_reader: String,
-    payload: String,
+    pub(crate) payload: String,
     #[serde(default)]
     priority: i16,
     max_failures: u32,
@@ -84,6 +102,19 @@ pub(crate) fn declaration(schedule: &Schedule, build: &BuildId) -> Result<Declar
     let spec = Spec { when: schedule.when().to_owned(), catch_up: schedule.catches_up(), job };
     let text = serde_json::to_string(&spec).expect("texts and numbers are plain JSON");
     Ok(Declaration { name, text })
+}
+
+impl Pause {
+    /// Reads the declaration of a pause; `None` for every other text.
+    pub(crate) fn read(text: &str) -> Option<Self> {
+        serde_json::from_str(text).ok().map(|text: PauseText| text.paused)
+    }
+
+    /// The pause as it is declared.
+    pub(crate) fn text(self) -> String {
+        serde_json::to_string(&PauseText { paused: self })
+            .expect("texts and numbers are plain JSON")
+    }
 }
 
 impl Spec {

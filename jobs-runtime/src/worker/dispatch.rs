@@ -28,6 +28,7 @@ use super::settle::Ended;
 use super::shared::Shared;
 use crate::context::{Interrupted, Parts};
 use crate::handler::{Cause, JobError, Outcome};
+use crate::log;
 use crate::registry::{Handled, Next, PrepareError, Prepared, StoredText};
 use crate::run::{Reason, RunInfo, RunSignals};
 use crate::trace::{self, TraceContext};
@@ -102,7 +103,10 @@ fn judged<'a, S>(shared: &'a Shared<S>, job: &ClaimedJob) -> Result<Judged<'a, S
     let payload = match judge(stamp, shared.handlers.reader(&job.kind)) {
         Verdict::Run => Reading::plain(stamp.version().major),
         Verdict::Upcast { from } => Reading::plain(from),
-        Verdict::TolerantRead { from } => Reading::vouched(from),
+        Verdict::TolerantRead { from } => {
+            shared.meters.tolerated(&job.kind);
+            Reading::vouched(from)
+        }
         Verdict::Retired => return Err(Ending::Retired),
         Verdict::Refuse(refusal) => return Err(refused(shared, job, refusal)),
     };
@@ -208,7 +212,7 @@ where
     entry.signals.end_spawned().await;
     let ending = span.in_scope(|| ending(ended, entry, timeout));
     match judged.handled.policy.on_stop {
-        OnStop::Undo => undo::undone(shared, job, judged, entry, ending).instrument(span).await,
+        OnStop::Undo => undo::undone(shared, job, entry, ending).instrument(span).await,
         _ => ending,
     }
 }
@@ -323,13 +327,16 @@ fn unreadable<S>(
     if !is_vouched {
         return Ending::Unreadable(Failure { class: class.to_owned(), text, retry: Retry::Never });
     }
-    tracing::error!(
-        job = job.fence.job.0,
-        kind = job.kind,
-        version = job.version,
-        error = text,
-        "a {what} does not decode although its writer vouched for this build's version"
-    );
+    shared.meters.vouched_wrongly();
+    log::WRONG_VOUCH.write(shared.elapsed(), || {
+        tracing::error!(
+            job = job.fence.job.0,
+            kind = job.kind,
+            version = job.version,
+            error = text,
+            "a {what} does not decode although its writer vouched for this build's version"
+        );
+    });
     refused(shared, job, refusal)
 }
 

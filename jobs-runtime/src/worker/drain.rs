@@ -47,6 +47,7 @@ pub(super) async fn drain<S>(shared: &Shared<S>, mut stop: Stop) -> DrainReport 
     let mut stopped: Option<Stopped> = None;
     let mut wake_at = Duration::MAX;
     let mut is_intake_open = true;
+    let mut told = Drained::default();
     loop {
         let pause = wake_at.saturating_sub(shared.elapsed());
         let event = tokio::select! {
@@ -68,6 +69,9 @@ pub(super) async fn drain<S>(shared: &Shared<S>, mut stop: Stop) -> DrainReport 
                 exit::arm(shared.jobs.clock().clone(), now + split.exit, EXIT_UNFINISHED);
             }
         }
+        if let Some(stopped) = stopped {
+            shared.meters.draining(stopped.since(shared, 0), &mut told);
+        }
         let mut actions = drain.step(now, Event::Held(shared.ledger.held()));
         actions.extend(drain.step(now, event));
         for action in actions {
@@ -81,7 +85,7 @@ pub(super) async fn drain<S>(shared: &Shared<S>, mut stop: Stop) -> DrainReport 
                     let nothing = Stopped { at: now, before: Drained::default() };
                     let stopped = stopped.unwrap_or(nothing);
                     let abandoned = close(shared, stopped, split.exit).await;
-                    return report(shared, stopped, abandoned);
+                    return report(shared, stopped, abandoned, &mut told);
                 }
             }
         }
@@ -167,8 +171,15 @@ async fn leave<S>(
     Ok(())
 }
 
-fn report<S>(shared: &Shared<S>, stopped: Stopped, abandoned: usize) -> DrainReport {
+fn report<S>(
+    shared: &Shared<S>,
+    stopped: Stopped,
+    abandoned: usize,
+    told: &mut Drained,
+) -> DrainReport {
     let in_drain = stopped.since(shared, abandoned);
+    shared.meters.draining(in_drain, told);
+    shared.meters.drained(in_drain.took);
     let Drained { settled, interrupted, released, .. } = shared.tally.so_far();
     tracing::info!(
         settled,
@@ -181,3 +192,6 @@ fn report<S>(shared: &Shared<S>, stopped: Stopped, abandoned: usize) -> DrainRep
     );
     DrainReport { settled, interrupted, released, abandoned, took: in_drain.took, in_drain }
 }
+
+#[cfg(test)]
+mod tests;

@@ -337,7 +337,14 @@ fn told<S>(shared: &Shared<S>, ended: &Ended, answer: Settled) {
         Settled::Applied(state) => state,
         Settled::LeaseLost => {
             shared.meters.lost();
-            tracing::warn!(job, kind, "the run had lost its claim; its outcome is dropped");
+            log::LOST.write(shared.elapsed(), |left_out| {
+                tracing::warn!(
+                    job,
+                    kind,
+                    left_out,
+                    "the run had lost its claim; its outcome is dropped"
+                );
+            });
             return;
         }
         Settled::Locked => return,
@@ -351,7 +358,9 @@ fn told<S>(shared: &Shared<S>, ended: &Ended, answer: Settled) {
         Ending::Failed(Failure { class, text, .. })
         | Ending::Unreadable(Failure { class, text, .. }) => {
             Tally::count(&shared.tally.settled);
-            tracing::warn!(job, kind, %state, class, error = text, "failed");
+            log::FAILED.write(shared.elapsed(), |left_out| {
+                tracing::warn!(job, kind, %state, class, error = text, left_out, "failed");
+            });
         }
         Ending::Snoozed(wait) => {
             Tally::count(&shared.tally.settled);
@@ -359,16 +368,22 @@ fn told<S>(shared: &Shared<S>, ended: &Ended, answer: Settled) {
         }
         Ending::Expired | Ending::Retired | Ending::MalformedVersion(_) => {
             Tally::count(&shared.tally.settled);
-            tracing::warn!(job, kind, %state, ending = ?ended.ending, "dead letter");
+            log::FAILED.write(shared.elapsed(), |left_out| {
+                tracing::warn!(job, kind, %state, ending = ?ended.ending, left_out, "dead letter");
+            });
         }
         Ending::Refused { refusal, text, .. } => {
             Tally::count(&shared.tally.released);
-            tracing::info!(job, kind, %state, %refusal, text, "refused");
+            log::REFUSED.write(shared.elapsed(), |left_out| {
+                tracing::info!(job, kind, %state, %refusal, text, left_out, "refused");
+            });
         }
         Ending::Interrupted(interruption) => {
             Tally::count(&shared.tally.interrupted);
             let (class, text) = (interruption.class(), interruption.text());
-            tracing::info!(job, kind, %state, class, text, "interrupted");
+            log::INTERRUPTED.write(shared.elapsed(), |left_out| {
+                tracing::info!(job, kind, %state, class, text, left_out, "interrupted");
+            });
         }
         Ending::Unstarted => {
             Tally::count(&shared.tally.released);

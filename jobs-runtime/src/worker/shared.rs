@@ -171,3 +171,6 @@ pub(crate) async fn pulse_loop<S>(shared: Arc<Shared<S>>) {
 pub(crate) async fn pause<S>(shared: &Arc<Shared<S>>, span: Duration) -> bool {
     tokio::time::timeout(span, shared.over.cancelled()).await.is_ok()
 }
+
+#[cfg(all(test, feature = "http"))]
+mod tests;

@@ -37,6 +37,7 @@ pub(super) async fn stranded_loop<S>(shared: Arc<Shared<S>>) {
                 for route in &routes {
                     since.entry(route.clone()).or_insert(now);
                 }
+                shared.meters.stranded(routes.len());
                 tell(&shared, &routes);
                 end(&shared, &since, now).await;
             }

@@ -13,6 +13,11 @@ fn every_digit_of_a_payload_is_shown() {
         session.run(&["list", "--columns", "payload"]);
         session.run(&["show", "1"]);
         session.run(&["show", "1", "--json"]);
+        // Another field is changed, and the job goes round.
+        session.run(&["reschedule", "1", "--priority", "5"]);
+        session.run(&["cancel", "1"]);
+        session.run(&["redrive", "1", "--state", "cancelled", "--yes"]);
+        session.run(&["list", "--json"]);
     });
     insta::assert_snapshot!(text);
 }
@@ -36,6 +41,14 @@ fn escapes_reach_no_terminal() {
         session.run(&["show", "2"]);
         session.run(&["queues"]);
         session.run(&["pause", "q \u{202e} x", "--reason", "\u{1b}[2J"]);
+        let (name, payload) = ("s \u{202e} x", "{\"t\": \"\u{9b}2J\u{202e}\"}");
+        let add =
+            ["schedules", "add", name, "every 1h", "a", payload, "--payload-version", "1.0.0"];
+        session.run(&add);
+        session.run(&["schedules", "pause", name, "--reason", "\u{1b}[2J\u{202e}"]);
+        session.run(&["schedules"]);
+        session.run(&["schedules", "--json"]);
+        session.run(&["schedules", "pause", "no \u{202e} name", "--reason", "\u{1b}[2J"]);
     });
     let is_quiet = |c: char| c == '\n' || !c.is_control() && !"\u{202e}\u{feff}".contains(c);
     let answers = text.lines().filter(|line| !line.starts_with("$ "));

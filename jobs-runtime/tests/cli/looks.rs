@@ -128,6 +128,12 @@ fn jobs_are_operated_one_by_one() {
         session.run(&twin);
         session.run(&twin);
         session.run(&["list", "--columns", "id,state,queue,version,key,build,payload"]);
+        session.run(&["reschedule", "2", "1", "99", "--in", "3d", "--priority", "7"]);
+        session.run(&["list", "--columns", "id,state,priority"]);
+        session.run(&["reschedule", "1", "--in", "0s", "--json"]);
+        session.run(&["reschedule", "2", "--at", "2020-01-01", "--priority", "-7"]);
+        session.run(&["list", "--columns", "id,state,priority"]);
+        session.run(&["reschedule", "2", "--in", "2d"]);
         session.run(&["run-now", "2", "1", "99"]);
         session.run(&["cancel", "1"]);
         session.run(&["cancel", "1", "99", "--json"]);

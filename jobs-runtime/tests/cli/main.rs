@@ -9,5 +9,7 @@ mod hostile;
 mod looks;
 mod redrives;
 mod rollouts;
+mod schedules;
 mod terminal;
 mod usage;
+mod watching;

@@ -89,3 +89,27 @@ fn a_person_is_asked_before_anything_irreversible() {
     assert_eq!(status, 0, "{screen}");
     assert_eq!(left(), b"[]\n");
 }
+
+#[test]
+fn a_redrive_at_a_terminal_shows_how_far_it_is_and_a_pipe_hears_nothing_of_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let url = sqlite_url(folder.path());
+    block_on(async {
+        let jobs = jobs_runtime::Jobs::open(&url).await.unwrap();
+        let mail = || super::looks::Mail { to: "ann".to_owned() };
+        let added = jobs.enqueue_all((0..60).map(|_| mail())).await.unwrap();
+        let ids: Vec<_> = added.iter().map(|added| added.id()).collect();
+        jobs.operate().cancel(&ids).await.unwrap();
+    });
+    let redrive = |more: &[&'static str]| {
+        let common = ["redrive", "--state", "cancelled", "--kind", "mail.send", "--yes"];
+        [&common[..], &["--batch", "10", "--rate", "20"], more].concat()
+    };
+    let (status, screen) = at_terminal(&url, &redrive(&[]), "", true);
+    assert_eq!(status, 0, "{screen}");
+    assert!(screen.contains("/60 jobs"), "no progress on the screen: {screen:?}");
+    assert!(screen.contains("Brought back  60"), "{screen:?}");
+    let mut command = jobs();
+    command.args(redrive(&["--dry-run"])).env("JOBS_URL", &url);
+    assert!(!told(&fed(command, "")).contains("/60 jobs"));
+}

@@ -32,6 +32,43 @@ fn every_mistake_is_answered_by_what_to_type() {
         &["enqueue", "a", "{}", "--delay", "5m", "--at", "2026-11-30"],
         &["enqueue", "a", "{}", "--header", "trace"],
         &["pause", "slow"],
+        &["reschedule"],
+        &["reschedule", "7"],
+        &["reschedule", "7", "--in", "soon"],
+        &["reschedule", "7", "--at", "5m"],
+        &["reschedule", "7", "--in", "1h", "--at", "2026-11-30"],
+        &["reschedule", "7", "--priority", "urgent"],
+        &["schedules", "ad"],
+        &["schedules", "add", "nightly"],
+        &["schedules", "add", "nightly", "0 3 * * *", "a", "{}"],
+        &["schedules", "add", "nightly", "0 0 30 2 *", "a", "{}", "--payload-version", "1.0.0"],
+        &["schedules", "add", "nightly", "0 0 31 4 *", "a", "{}", "--payload-version", "1.0.0"],
+        &["schedules", "add", "nightly", "60 * * * *", "a", "{}", "--payload-version", "1.0.0"],
+        &["schedules", "add", "nightly", "", "a", "{}", "--payload-version", "1.0.0"],
+        &[
+            "schedules",
+            "add",
+            "nightly",
+            "0 3 * * * Mars/Olympus",
+            "a",
+            "{}",
+            "--payload-version",
+            "1.0.0",
+        ],
+        &[
+            "schedules",
+            "add",
+            "nightly",
+            "every 1h",
+            "a",
+            "{}",
+            "--payload-version",
+            "1.0.0",
+            "--catch-up",
+            "0",
+        ],
+        &["schedules", "pause", "nightly"],
+        &["schedules", "remove"],
         &["prune"],
         &["completions", "tcsh"],
     ];
@@ -108,5 +145,28 @@ fn completions_of_each_shell_are_scripts_that_it_reads() {
             let read = fed(reader, &script);
             assert_eq!((read.status.code(), told(&read).as_str()), (Some(0), ""));
         }
+    }
+}
+
+#[test]
+fn an_installed_completion_offers_commands_and_their_actions() {
+    let mut command = jobs();
+    command.args(["completions", "bash"]);
+    let script = String::from_utf8(fed(command, "").stdout).unwrap();
+    for (typed, offered) in [("sche", "schedules"), ("schedules re", "remove resume")] {
+        // As bash calls it at the Tab key.
+        let words: Vec<&str> = typed.split(' ').collect();
+        let last = words[words.len() - 1];
+        let ask = format!(
+            "{script}\ncomplete -p jobs >&2\nCOMP_WORDS=(jobs {typed})\nCOMP_CWORD={}\n\
+             _jobs jobs {last} jobs\necho \"${{COMPREPLY[*]}}\"\n",
+            words.len()
+        );
+        let mut bash = std::process::Command::new("bash");
+        bash.args(["--norc", "--noprofile", "-s"]);
+        let answer = fed(bash, &ask);
+        let said = String::from_utf8(answer.stdout.clone()).unwrap();
+        assert_eq!(said.trim(), offered, "{typed}: {}", told(&answer));
+        assert!(told(&answer).contains("-F _jobs jobs"), "{}", told(&answer));
     }
 }

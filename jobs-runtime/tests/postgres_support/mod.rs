@@ -180,6 +180,10 @@ impl Subject for TestStore {
         JobId(planted.expect("the schema takes the row").get(0))
     }
 
+    async fn outgrow(&self) {
+        self.sql("UPDATE {schema}.meta SET schema_version = 99, min_reader = 99").await;
+    }
+
     async fn tamper(&self, job: JobId, tampering: &Tampering) {
         let statements: &[&str] = match tampering {
             Tampering::FillCounters => &[

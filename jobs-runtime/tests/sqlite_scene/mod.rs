@@ -180,6 +180,11 @@ impl Subject for Scene {
         JobId(planted.expect("a plain insert").last_insert_rowid())
     }
 
+    async fn outgrow(&self) {
+        let outgrow = sqlx::query("UPDATE jobs_meta SET schema_version = 99, min_reader = 99");
+        outgrow.execute(&mut self.shell().await).await.expect("a newer build may do that");
+    }
+
     async fn tamper(&self, job: JobId, tampering: &Tampering) {
         let statements: &[&'static str] = match tampering {
             Tampering::FillCounters => &[

@@ -1,4 +1,4 @@
-//! The memory store, and how often each of its methods was called.
+//! The memory store, how often each of its methods was called, and calls that fail.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,7 +13,7 @@ use jobs_runtime::store::{
 };
 use jobs_runtime::{
     BuildId, Clock, Event, Fence, JobId, JobRecord, NewJob, ProgressNote, QueueName, Route,
-    ScheduleName, Settlement, StoreError, StoreId, WorkerId,
+    ScheduleName, Settlement, StoreError, StoreErrorKind, StoreId, WorkerId,
 };
 
 type Result<T> = std::result::Result<T, StoreError>;
@@ -34,12 +34,33 @@ impl Calls {
 
 /// The calls so far, shared with the store.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Counter(Arc<Mutex<Calls>>);
+pub(crate) struct Counter(Arc<Mutex<Calls>>, Arc<Mutex<Vec<&'static str>>>);
 
 impl Counter {
     fn count(&self, method: &'static str) {
         let mut calls = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         *calls.0.entry(method).or_default() += 1;
+    }
+
+    /// Has the next call of this method fail, as when the database is away for a moment.
+    pub(crate) fn fail(&self, method: &'static str) {
+        self.1.lock().unwrap_or_else(PoisonError::into_inner).push(method);
+    }
+
+    /// The methods that are still to fail.
+    pub(crate) fn to_fail(&self) -> usize {
+        self.1.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
+    fn check(&self, method: &'static str) -> Result<()> {
+        let mut failing = self.1.lock().unwrap_or_else(PoisonError::into_inner);
+        match failing.iter().position(|failing| *failing == method) {
+            Some(at) => {
+                failing.remove(at);
+                Err(StoreError::new(StoreErrorKind::Unavailable, "away for a moment"))
+            }
+            None => Ok(()),
+        }
     }
 
     pub(crate) fn take(&self) -> Calls {
@@ -74,6 +95,7 @@ macro_rules! counted {
 
             $(async fn $method(&self, $($name: $type),*) -> Result<$answer> {
                 self.counter.count(stringify!($method));
+                self.counter.check(stringify!($method))?;
                 $contract::$method(&self.store, $($name),*).await
             })*
         }

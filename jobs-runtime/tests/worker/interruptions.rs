@@ -150,26 +150,40 @@ fn a_function_can_not_undo() {
 #[job(kind = "test.finish", version = "1.0.0", on_stop = "finish")]
 struct Finish {}
 
+/// A job beside it that is asked.
+#[derive(Debug, Serialize, Deserialize, Job)]
+#[job(kind = "test.return", version = "1.0.0")]
+struct Return {}
+
 async fn finish(_: Finish, cx: JobContext<Told>) -> Result<(), JobError> {
     cx.state.tell("begun");
-    // Longer than Quiet lasts, and shorter than Releasing begins.
-    tokio::time::sleep(Duration::from_millis(2_600)).await;
-    cx.state.tell(if cx.is_stopping() { "asked" } else { "left alone" });
+    while !cx.state.all().contains(&"asked".to_owned()) {
+        tokio::task::yield_now().await;
+    }
+    cx.state.tell(if cx.is_stopping() { "asked too" } else { "left alone" });
     Ok(())
+}
+
+async fn return_when_asked(_: Return, cx: JobContext<Told>) -> Result<(), JobError> {
+    cx.state.tell("begun");
+    cx.stopping().await;
+    cx.state.tell("asked");
+    cx.check().await
 }
 
 #[tokio::test]
 async fn a_kind_that_finishes_is_not_asked_to_return() {
     for jobs in open().await {
         let told = Told::default();
-        let handlers = Registry::new().handle(finish).build().unwrap();
-        let worker = worker(&jobs, handlers, told.clone()).grace_period(Duration::from_secs(3));
+        let handlers = Registry::new().handle(finish).handle(return_when_asked).build().unwrap();
+        let worker = worker(&jobs, handlers, told.clone()).grace_period(Duration::from_secs(2));
         let running = Running::start(worker);
         let id = jobs.enqueue(Finish {}).await.unwrap().id();
-        until(&jobs, id, |_| told.all() == ["begun"]).await;
+        jobs.enqueue(Return {}).await.unwrap();
+        until(&jobs, id, |_| told.all() == ["begun", "begun"]).await;
         let report = running.stop().await;
-        assert_eq!((report.settled, report.interrupted), (1, 0));
-        assert_eq!(told.all(), ["begun", "left alone"]);
+        assert_eq!((report.settled, report.interrupted), (1, 1));
+        assert_eq!(told.all(), ["begun", "begun", "asked", "left alone"]);
     }
 }
 

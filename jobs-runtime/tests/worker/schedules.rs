@@ -113,6 +113,72 @@ async fn a_person_declares_in_the_store_and_takes_it_back() {
     }
 }
 
+#[tokio::test]
+async fn a_paused_schedule_stands_still_until_it_is_resumed() {
+    for jobs in open().await {
+        let handlers = || Registry::new().handle(tick).build().unwrap();
+        let running = Running::start(worker(&jobs, handlers(), App::default()));
+        until_succeeded(&jobs, "test.tick", 1).await;
+        assert!(jobs.pause_schedule("test.tick", "ann", "the bank is away").await.unwrap());
+        assert!(jobs.pause_schedule("test.tick", "bob", "once more").await.unwrap());
+        assert!(!jobs.pause_schedule("test.tock", "ann", "a slip of the pen").await.unwrap());
+        running.stop().await;
+        // Another worker leads from here on; its first look is what writes the pause.
+        let name = ScheduleName::new("test.tick").unwrap();
+        let running = Running::start(worker(&jobs, handlers(), App::default()));
+        let record = async || jobs.store().schedules().await.unwrap().schedules.remove(0);
+        let look = async {
+            while record().await.next_at.is_some() {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(20), look).await.expect("the pause is seen");
+        let before = jobs.store().ticks(&name).await.unwrap().len();
+        let status = jobs.schedules().await.unwrap().remove(0);
+        let pause = status.paused.expect("it is paused");
+        assert_eq!((pause.by.as_str(), pause.reason.as_str()), ("ann", "the bank is away"));
+        assert_eq!(status.when.as_deref(), Some("every 1s"), "what counts behind the pause");
+        running.stop().await;
+        let last = jobs.ticks("test.tick").await.unwrap()[0].at;
+        assert_eq!(jobs.ticks("test.tick").await.unwrap().len(), before, "no tick in the pause");
+        assert!(jobs.resume_schedule("test.tick").await.unwrap());
+        assert!(!jobs.resume_schedule("test.tick").await.unwrap());
+        let running = Running::start(worker(&jobs, handlers(), App::default()));
+        let ticked = async {
+            while jobs.ticks("test.tick").await.unwrap().len() == before {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(20), ticked).await.expect("it ticks again");
+        running.stop().await;
+        assert!(jobs.ticks("test.tick").await.unwrap()[0].at > last);
+    }
+}
+
+#[tokio::test]
+async fn what_is_declared_by_hand_while_it_is_paused_waits_behind_the_pause() {
+    for jobs in open().await {
+        let report = Report { list: "all".to_owned() };
+        let first = Schedule::new("every 1h", &report).named("by hand");
+        jobs.declare(&first).await.unwrap();
+        assert!(jobs.pause_schedule("by hand", "ann", "the bank is away").await.unwrap());
+        let second = Schedule::new("every 2h", &report).named("by hand");
+        jobs.declare(&second).await.unwrap();
+        let status = async || jobs.schedules().await.unwrap().remove(0);
+        let paused = status().await;
+        assert!(paused.paused.is_some(), "declaring does not end a pause");
+        assert_eq!(paused.when.as_deref(), Some("every 2h"));
+        assert!(jobs.resume_schedule("by hand").await.unwrap());
+        assert_eq!(status().await.when.as_deref(), Some("every 2h"));
+        assert!(jobs.pause_schedule("by hand", "ann", "again").await.unwrap());
+        assert!(jobs.undeclare("by hand").await.unwrap(), "what stood behind the pause is gone");
+        assert!(!jobs.undeclare("by hand").await.unwrap());
+        assert!(status().await.paused.is_some(), "and the pause stands");
+        assert!(jobs.resume_schedule("by hand").await.unwrap());
+        assert_eq!(jobs.schedules().await.unwrap(), []);
+    }
+}
+
 #[test]
 fn a_schedule_that_never_ticks_is_refused_by_its_name() {
     let report = Report { list: String::new() };

@@ -1,9 +1,14 @@
 //! A worker that is told to stop.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use jobs_runtime::prelude::*;
-use jobs_runtime::{Interrupted, State};
+use jobs_runtime::{Counters, Interrupted, State};
+use tokio::runtime::Builder;
+use tokio_util::task::TaskTracker;
 
 use crate::support::{Act, App, Running, act, ended, is_running, open, until, worker};
 
@@ -85,6 +90,89 @@ async fn what_a_drain_did_is_kept_with_its_worker_and_added_up_by_build() {
         assert_eq!((deploy.settled, deploy.interrupted, deploy.reclaimed), (1, 1, 0));
         assert_eq!(deploy.share_by_expiry(), Some(0.0));
     }
+}
+
+#[derive(Debug, serde::Serialize, serde::Deserialize, Checkpoint)]
+#[checkpoint(version = "1.0.0")]
+struct At(i64);
+
+#[derive(Debug, serde::Serialize, serde::Deserialize, Job)]
+#[job(kind = "test.block", version = "1.0.0", checkpoint = At)]
+struct Block {}
+
+/// How the first run is let go, and what it says then.
+#[derive(Clone)]
+struct Hold {
+    begun: Arc<AtomicBool>,
+    until: Arc<Mutex<Receiver<()>>>,
+    says: Sender<String>,
+    later: TaskTracker,
+}
+
+async fn block(_: Block, cx: JobContext<Hold, At>) -> Result<(), JobError> {
+    if cx.claim().0 > 1 {
+        return cx.checkpoint(&At(cx.claim().0)).await;
+    }
+    cx.state.begun.store(true, Ordering::SeqCst);
+    // Holds its thread; it also returns when the test is gone.
+    let _ = cx.state.until.lock().unwrap().recv();
+    // Tracked elsewhere, since this run is aborted as soon as it yields.
+    let later = cx.state.later.clone();
+    later.spawn(async move {
+        let answer = cx.checkpoint(&At(1)).await;
+        cx.state.says.send(answer.unwrap_err().to_string()).unwrap();
+    });
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_handler_that_blocks_for_ever_is_left_behind_and_can_write_no_more() {
+    let all = open().await;
+    futures_util::future::join_all(all.iter().map(|jobs| left_behind(jobs))).await;
+}
+
+async fn left_behind(jobs: &Jobs) {
+    let (release, until_released) = channel();
+    let (says, said) = channel();
+    let until_released = Arc::new(Mutex::new(until_released));
+    let (begun, later) = (Arc::default(), TaskTracker::new());
+    let hold = Hold { begun, until: until_released, says, later };
+    let handlers = || Registry::new().handle(block).build().unwrap();
+    let worker = || worker(jobs, handlers(), hold.clone()).lease(Duration::from_secs(1));
+    let first = worker().lease(Duration::from_mins(1));
+    let first = first.grace_period(Duration::from_secs(2));
+    // On a runtime of its own, of which it holds a thread for ever.
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let first = std::thread::spawn(move || {
+        let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build();
+        let runtime = runtime.unwrap();
+        let report = runtime.block_on(first.run_until(async { drop(stopped.await) }));
+        (report.unwrap(), runtime)
+    });
+    let id = jobs.enqueue(Block {}).await.unwrap().id();
+    until(jobs, id, |_| hold.begun.load(Ordering::SeqCst)).await;
+    stop.send(()).unwrap();
+    let first = tokio::task::spawn_blocking(|| first.join().unwrap());
+    let (report, runtime) = first.await.unwrap();
+    assert_eq!((report.abandoned, report.in_drain.abandoned), (1, 1));
+    assert!(report.took < Duration::from_secs(2), "{:?}", report.took);
+    assert_eq!(jobs.job(id).await.unwrap().unwrap().state, State::Running);
+    // Its lease ends with the grace period, not after the minute that it was taken for.
+    let second = Running::start(worker());
+    let record = ended(jobs, id).await;
+    assert_eq!(record.state, State::Succeeded);
+    let Counters { failures, interruptions, crashes, .. } = record.counters;
+    assert_eq!((failures, interruptions, crashes), (0, 0, 0), "its checkpoint moved");
+    let events = jobs.inspect().events(id).await.unwrap();
+    assert_eq!(events[0].class, "given_up");
+    release.send(()).unwrap();
+    let late = tokio::task::spawn_blocking(move || said.recv().unwrap()).await.unwrap();
+    assert!(late.contains("lost its claim"), "{late}");
+    second.stop().await;
+    let record = jobs.job(id).await.unwrap().unwrap();
+    assert_eq!(record.state, State::Succeeded);
+    assert_eq!(record.checkpoint.unwrap().text, record.claim.0.to_string());
+    runtime.shutdown_background();
 }
 
 #[tokio::test]

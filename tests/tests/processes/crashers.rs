@@ -51,9 +51,7 @@ impl<'a> Supervisor<'a> {
 
 #[tokio::test]
 async fn jobs_that_kill_their_worker_end_dead_and_every_innocent_succeeds() {
-    for store in STORES {
-        crash_among_innocents(store).await;
-    }
+    over_each_store(crash_among_innocents).await;
 }
 
 async fn crash_among_innocents(store: MakeSetup) {
@@ -84,11 +82,13 @@ async fn crash_among_innocents(store: MakeSetup) {
         assert_eq!(record.counters.failures, 0);
         assert!(runs[&record.id.0][&record.claim.0].ended_us.is_some(), "{record:?}");
     }
-    // Each crash killed one process, and no more.
-    assert_eq!(supervisor.started, supervisor.processes.len() + 5 * crashers.len());
+    // Each death was a crash, for one or more of the crashers that ran in it, and there were no more.
+    let deaths = supervisor.started - supervisor.processes.len();
+    assert!((5..=5 * crashers.len()).contains(&deaths), "{deaths} deaths");
     let workers = jobs.inspect().workers().await.unwrap();
     let taken_back = workers.iter().filter(|worker| worker.end() == WorkerEnd::TakenBack);
-    assert_eq!(taken_back.count(), 5 * crashers.len());
+    assert_eq!(taken_back.count(), deaths);
+    println!("{} crashers, {deaths} deaths of {} processes", crashers.len(), supervisor.started);
     supervisor.stop();
 }
 

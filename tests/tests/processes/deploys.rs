@@ -24,15 +24,11 @@ async fn running(jobs: &Jobs, ids: &[JobId], setup: &Setup) {
     .await;
 }
 
-async fn ended(process: Process) -> std::process::ExitStatus {
-    tokio::task::spawn_blocking(|| process.wait()).await.unwrap()
-}
-
 #[tokio::test]
 async fn what_a_drain_releases_starts_elsewhere_within_a_second() {
-    for store in STORES {
+    over_each_store(async |store| {
         let folder = tempfile::tempdir().unwrap();
-        let grace = Duration::from_secs(sized(2, 10));
+        let grace = Duration::from_secs(sized(4, 10));
         let setup = store(BINARY, folder.path()).with("GRACE_MS", &grace.as_millis());
         let jobs = setup.open().await;
         let id = jobs.enqueue(Work { millis: 60_000 }).await.unwrap().id();
@@ -49,14 +45,15 @@ async fn what_a_drain_releases_starts_elsewhere_within_a_second() {
         let started_us = ledger::read(&setup.ledger)[&id.0][&record.claim.0].started_us;
         assert!(started_us - released_us < 1_000_000, "{released_us} to {started_us}");
         second.kill();
-    }
+    })
+    .await;
 }
 
 #[tokio::test]
 async fn deploys_with_deaf_handlers_make_no_job_a_suspect() {
-    for store in STORES {
+    over_each_store(async |store| {
         let folder = tempfile::tempdir().unwrap();
-        let setup = store(BINARY, folder.path()).with("GRACE_MS", &1_500).with("LEASE_MS", &1_500);
+        let setup = store(BINARY, folder.path()).with("GRACE_MS", &3_000).with("LEASE_MS", &1_500);
         let jobs = setup.open().await;
         let stay = [Staying::Deaf, Staying::Spinning, Staying::Deaf].map(|how| Stay { how });
         let added = jobs.enqueue_all(stay).await.unwrap();
@@ -82,7 +79,8 @@ async fn deploys_with_deaf_handlers_make_no_job_a_suspect() {
         let deploys = jobs.inspect().deploys().await.unwrap();
         assert_eq!((deploys[0].drained, deploys[0].abandoned), (3, 3));
         assert_eq!((deploys[0].interrupted, deploys[0].share_by_expiry()), (6, Some(0.0)));
-    }
+    })
+    .await;
 }
 
 /// Two runs that outlast the budget, the first of them cancelled while its worker drains or is dead.
@@ -108,19 +106,21 @@ async fn cancelled_in(store: MakeSetup, signal: Signal) -> [JobRecord; 2] {
 
 #[tokio::test]
 async fn a_stop_never_makes_worse_of_a_job_than_a_kill() {
-    for store in STORES {
-        for (signal, crashes) in [(Signal::TERM, 0), (Signal::KILL, 1)] {
+    over_each_store(async |store| {
+        let end_by = async |signal, crashes| {
             let [cancelled, other] = cancelled_in(store, signal).await;
             assert_eq!((cancelled.state, other.state), (State::Cancelled, State::Succeeded));
             let Counters { failures, interruptions, crashes: seen, .. } = other.counters;
             assert_eq!((failures, interruptions, seen), (0, 1, crashes), "{signal:?}");
-        }
-    }
+        };
+        tokio::join!(end_by(Signal::TERM, 0), end_by(Signal::KILL, 1));
+    })
+    .await;
 }
 
 #[tokio::test]
 async fn a_kill_is_no_failure_unless_the_kind_runs_at_most_once() {
-    for store in STORES {
+    over_each_store(async |store| {
         let folder = tempfile::tempdir().unwrap();
         let setup = store(BINARY, folder.path()).with("LEASE_MS", &LEASE.as_millis());
         let jobs = setup.open().await;
@@ -143,7 +143,8 @@ async fn a_kill_is_no_failure_unless_the_kind_runs_at_most_once() {
         }
         second.signal(Signal::TERM);
         assert!(ended(second).await.success());
-    }
+    })
+    .await;
 }
 
 #[tokio::test]

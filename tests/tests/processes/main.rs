@@ -6,8 +6,7 @@ use jobs_runtime::prelude::*;
 use jobs_runtime::store::Filter;
 use jobs_runtime::{JobId, JobRecord, State};
 use rustix::process::Signal;
-use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
-use sqlx::{ConnectOptions, Connection};
+use sqlx::sqlite::SqliteConnection;
 use tests::process::{Process, Setup};
 use tests::{Work, ledger, sized, until};
 
@@ -22,6 +21,7 @@ mod silences;
 mod steps;
 mod stops;
 mod supervisors;
+mod wire;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_worker-process");
 
@@ -29,6 +29,17 @@ type MakeSetup = fn(&str, &std::path::Path) -> Setup;
 
 /// One way to a setup for each store that processes can share.
 const STORES: [MakeSetup; 2] = [Setup::over_sqlite, Setup::over_postgres];
+
+/// Does the same over each store, at the same time: most of it is waiting.
+async fn over_each_store(test: impl AsyncFn(MakeSetup)) {
+    let [one, other] = STORES;
+    tokio::join!(test(one), test(other));
+}
+
+/// Waits for a process's end, and keeps nobody else from waiting.
+async fn ended(process: Process) -> std::process::ExitStatus {
+    tokio::task::spawn_blocking(|| process.wait()).await.expect("the wait does not panic")
+}
 
 async fn count(jobs: &Jobs, state: State) -> u64 {
     let counts = jobs.inspect().counts().await.expect("the store answers");
@@ -44,10 +55,7 @@ async fn until_state(jobs: &Jobs, id: JobId, state: State, limit: Duration) -> J
 
 /// A connection such as a person with a shell has.
 async fn shell(setup: &Setup) -> SqliteConnection {
-    let path = setup.url.strip_prefix("sqlite://").expect("a SQLite file");
-    let options = SqliteConnectOptions::new().filename(path);
-    let options = options.busy_timeout(Duration::from_secs(30)).disable_statement_logging();
-    SqliteConnection::connect_with(&options).await.expect("the file opens")
+    setup.shell(Duration::from_secs(30)).await
 }
 
 async fn all(jobs: &Jobs) -> Vec<JobRecord> {
@@ -126,9 +134,7 @@ async fn a_killed_and_restarted_process_resumes_at_once() {
 
 #[tokio::test]
 async fn a_drain_lets_a_running_handler_finish_and_nobody_else_takes_its_job() {
-    for store in STORES {
-        drain_beside_another(store).await;
-    }
+    over_each_store(drain_beside_another).await;
 }
 
 async fn drain_beside_another(store: MakeSetup) {
@@ -141,7 +147,7 @@ async fn drain_beside_another(store: MakeSetup) {
     until("the job runs", Duration::from_secs(20), async || is(State::Running).await).await;
     let second = setup.start("second");
     first.signal(Signal::TERM);
-    assert!(first.wait().success());
+    assert!(ended(first).await.success());
     let record = jobs.job(id).await.unwrap().unwrap();
     assert_eq!((record.state, record.claim.0), (State::Succeeded, 1));
     assert_eq!(record.counters, jobs_runtime::Counters::default());

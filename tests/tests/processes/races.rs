@@ -10,7 +10,7 @@ use rustix::process::Signal;
 use tests::process::{Process, Setup};
 use tests::{Work, ledger, sized, until};
 
-use crate::{BINARY, MakeSetup, STORES, all, count};
+use crate::{BINARY, MakeSetup, STORES, all, count, over_each_store};
 
 const LIMIT: Duration = Duration::from_mins(1);
 
@@ -180,9 +180,7 @@ where
 
 #[tokio::test]
 async fn two_leaders_that_take_turns_by_dying_tick_each_second_once() {
-    for store in STORES {
-        flapping_leaders(store).await;
-    }
+    over_each_store(flapping_leaders).await;
 }
 
 async fn flapping_leaders(store: MakeSetup) {

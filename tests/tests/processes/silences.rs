@@ -85,7 +85,7 @@ async fn a_file_that_others_hold_for_a_while_fails_no_handler() {
     hold(&mut shell, LEASE * 2).await;
     for id in &ids {
         let record = until_state(&jobs, *id, State::Succeeded, SOON * 2).await;
-        assert_eq!(record.counters.failures, 0);
+        assert_eq!((record.counters.failures, record.counters.crashes), (0, 0));
     }
     assert_each_succeeded_once(&jobs, &setup, ids.len()).await;
     for process in [first, second] {
@@ -105,7 +105,7 @@ async fn a_process_that_stood_still_for_two_leases_writes_nothing_stale() {
     running(&jobs, &ids).await;
     let second = setup.start("second");
     let still_since = SystemClock.elapsed();
-    stopped.signal(Signal::STOP);
+    stopped.stand_still(&setup).await;
     // Goes on while the others run its jobs: its own handlers then end first.
     until("two leases have passed, and the jobs run elsewhere", SOON, async || {
         let taken = |record: &JobRecord| record.state == State::Running && record.claim.0 > 1;
@@ -132,7 +132,7 @@ async fn a_process_that_stood_still_for_two_leases_writes_nothing_stale() {
 
 #[tokio::test]
 async fn what_a_process_writes_after_three_leases_of_silence_is_refused() {
-    for store in STORES {
+    over_each_store(async |store| {
         let folder = tempfile::tempdir().unwrap();
         let setup = store(BINARY, folder.path()).with("LEASE_MS", &LEASE.as_millis());
         let jobs = setup.open().await;
@@ -146,7 +146,7 @@ async fn what_a_process_writes_after_three_leases_of_silence_is_refused() {
         .await;
         let second = setup.start("second");
         let still_since = SystemClock.elapsed();
-        stopped.signal(Signal::STOP);
+        stopped.stand_still(&setup).await;
         for id in &ids {
             until_state(&jobs, *id, State::Succeeded, SOON).await;
         }
@@ -178,5 +178,6 @@ async fn what_a_process_writes_after_three_leases_of_silence_is_refused() {
         let next = jobs.enqueue(Work { millis: 0 }).await.unwrap().id();
         until_state(&jobs, next, State::Succeeded, LEASE).await;
         stopped.kill();
-    }
+    })
+    .await;
 }

@@ -12,13 +12,18 @@ use crate::{BINARY, MakeSetup};
 
 const GRACE: Duration = Duration::from_secs(5);
 
-/// Stops a process while a handler of a kind stays, and answers how it ended, after how long, and
-/// the job once it is ready again.
-async fn stopped(
-    store: MakeSetup,
-    how: Staying,
-    threads: usize,
-) -> (Option<i32>, Duration, JobRecord) {
+/// A process that was stopped while a handler stayed.
+struct Stopped {
+    status: Option<i32>,
+    took: Duration,
+    /// The job's state when the process was gone.
+    left: State,
+    /// The job once it is ready again.
+    record: JobRecord,
+}
+
+/// Stops a process while a handler of a kind stays.
+async fn stopped(store: MakeSetup, how: Staying, threads: usize) -> Stopped {
     let folder = tempfile::tempdir().unwrap();
     let setup =
         store(BINARY, folder.path()).with("GRACE_MS", &GRACE.as_millis()).with("THREADS", &threads);
@@ -32,6 +37,7 @@ async fn stopped(
     first.signal(Signal::TERM);
     let status = tokio::task::spawn_blocking(|| first.wait()).await.unwrap();
     let took = clock.elapsed().checked_sub(asked_at).unwrap();
+    let left = jobs.job(id).await.unwrap().unwrap().state;
     // Another worker, of a queue of its own, takes back what the first one could not give back.
     let second = setup.clone().with("QUEUE", &"elsewhere").start("second");
     let is_ready = async || jobs.job(id).await.unwrap().unwrap().state == State::Ready;
@@ -43,34 +49,36 @@ async fn stopped(
     let log = second.log();
     let ended = second.wait();
     assert!(ended.success(), "{ended}: {log}");
-    (status.code(), took, jobs.job(id).await.unwrap().unwrap())
+    let record = jobs.job(id).await.unwrap().unwrap();
+    Stopped { status: status.code(), took, left, record }
 }
 
 #[tokio::test]
 async fn a_handler_that_can_be_ended_is_given_back_before_a_clean_exit() {
-    let over: [MakeSetup; 2] = [Setup::over_sqlite, Setup::over_postgres];
-    for (how, store) in [Staying::Cooperative, Staying::Deaf].into_iter().zip(over) {
-        let (status, took, record) = stopped(store, how, 2).await;
-        assert_eq!(status, Some(0), "{how:?}");
+    let check = async |how, store: MakeSetup| {
+        let Stopped { status, took, left, record } = stopped(store, how, 2).await;
+        assert_eq!((status, left), (Some(0), State::Ready), "{how:?}");
         assert!(took < GRACE, "{how:?} took {took:?}");
         assert_eq!((record.counters.interruptions, record.counters.crashes), (1, 0), "{how:?}");
+    };
+    for how in [Staying::Cooperative, Staying::Deaf] {
+        tokio::join!(check(how, Setup::over_sqlite), check(how, Setup::over_postgres));
     }
 }
 
 #[tokio::test]
 async fn a_handler_that_can_not_be_ended_holds_no_process_and_is_no_crash() {
-    let cases: [(MakeSetup, _, _); 5] = [
-        (Setup::over_sqlite, Staying::Spinning, 2),
-        (Setup::over_sqlite, Staying::Spinning, 0),
-        (Setup::over_sqlite, Staying::Blocking, 2),
-        (Setup::over_postgres, Staying::Spinning, 0),
-        (Setup::over_postgres, Staying::Blocking, 2),
-    ];
-    for (store, how, threads) in cases {
-        let (status, took, record) = stopped(store, how, threads).await;
-        assert_eq!(status, Some(jobs_runtime::EXIT_UNFINISHED), "{how:?} on {threads} threads");
+    let check = async |how, threads, store: MakeSetup| {
+        let Stopped { status, took, left, record } = stopped(store, how, threads).await;
+        let ended = (status, left);
+        let wanted = (Some(jobs_runtime::EXIT_UNFINISHED), State::Running);
+        assert_eq!(ended, wanted, "{how:?} on {threads} threads");
         assert!(took < GRACE, "{how:?} on {threads} threads took {took:?}");
         let Counters { failures, interruptions, crashes, .. } = record.counters;
         assert_eq!((failures, interruptions, crashes), (0, 1, 0), "{how:?} on {threads} threads");
+    };
+    for (how, threads) in [(Staying::Spinning, 2), (Staying::Spinning, 0), (Staying::Blocking, 2)] {
+        let over = |store| check(how, threads, store);
+        tokio::join!(over(Setup::over_sqlite), over(Setup::over_postgres));
     }
 }

@@ -194,8 +194,7 @@ async fn a_checkpoint_that_was_put_off_is_written_when_the_server_is_back() {
     gate.0.notified().await;
     proxy.set(Flow::Cut);
     gate.1.notify_one();
-    // Long enough for some tries in vain.
-    sleep(Duration::from_secs(1)).await;
+    until("it was tried in vain", SOON, async || proxy.refused() >= 5).await;
     let record = jobs.job(id).await.unwrap().unwrap();
     assert_eq!((record.state, record.checkpoint.unwrap().text.as_str()), (State::Running, "1"));
     proxy.set(Flow::Open);

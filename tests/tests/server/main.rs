@@ -8,6 +8,7 @@ mod defaults;
 mod encryption;
 mod holds;
 mod mixed;
+mod passwords;
 mod refusals;
 mod snapshots;
 mod sql;

@@ -48,14 +48,19 @@ async fn refuse_for_a_while(code: &str, kind: StoreErrorKind, hint: &str) {
     let error = jobs.enqueue(Work { millis: 0 }).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Store(kind));
     assert!(chain(&error).contains(hint), "{}", chain(&error));
-    // Long enough for tries of every kind, and for a second one of each.
     let ended = || ledger::read(&setup.ledger).into_values().flatten().collect::<Vec<_>>();
     until("the handlers have ended", SOON, async || {
         let runs = ended();
         runs.len() >= 10 && runs.iter().all(|(_, run)| run.ended_us.is_some())
     })
     .await;
-    tokio::time::sleep(std::time::Duration::from_secs(3)).await;
+    // The server logs what it refused.
+    until("claims and settlements were refused again and again", SOON, async || {
+        let log = cluster.read_log();
+        let refused = |what| log.matches(what).count() >= 3;
+        refused("SET state = 'running'") && refused("SET state = 'succeeded'")
+    })
+    .await;
     sqlx::raw_sql("DROP FUNCTION jobs.refuse CASCADE").execute(&mut shell).await.unwrap();
     until_idle(&jobs).await;
     let records = all(&jobs).await;

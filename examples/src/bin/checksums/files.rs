@@ -41,8 +41,13 @@ pub(crate) fn below(folder: &Path, database: &Path) -> anyhow::Result<Vec<File>>
     let folder =
         folder.canonicalize().with_context(|| format!("no folder {}", folder.display()))?;
     let database = database.canonicalize().unwrap_or_else(|_| database.to_owned());
+    let of_database = ["", "-wal", "-shm", "-workers"].map(|end| {
+        let mut name = database.clone().into_os_string();
+        name.push(end);
+        PathBuf::from(name)
+    });
     let is_ours =
-        |path: &Path| path.as_os_str().as_bytes().starts_with(database.as_os_str().as_bytes());
+        |path: &Path| of_database.iter().any(|ours| path == ours || path.parent() == Some(ours));
     let is_wanted = |entry: &walkdir::DirEntry| {
         let name = entry.file_name().as_bytes();
         let is_skipped =

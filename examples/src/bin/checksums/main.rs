@@ -25,6 +25,11 @@ use self::table::Table;
 /// How many files are read at once.
 const CONCURRENCY: usize = 8;
 
+/// How many jobs are looked at in one call.
+const PAGE: u32 = 1_000;
+
+const USAGE: &str = "usage: checksums [DIR] [--db FILE] [--enqueue-only]";
+
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     tracing_subscriber::fmt()
@@ -77,9 +82,15 @@ async fn main() -> anyhow::Result<()> {
 async fn left_behind(jobs: &Jobs) -> anyhow::Result<Vec<JobId>> {
     let mut left = Vec::new();
     for state in [State::Scheduled, State::Ready, State::Running] {
-        let filter = Filter { state: Some(state), ..Filter::default() };
-        let found = jobs.inspect().jobs(&filter, u32::MAX).await?;
-        left.extend(found.into_iter().map(|job| job.id));
+        let mut filter = Filter { state: Some(state), ..Filter::default() };
+        loop {
+            let page = jobs.inspect().briefs(&filter, PAGE).await?;
+            left.extend(page.iter().map(|job| job.id));
+            filter.after = page.last().map(|job| job.id);
+            if filter.after.is_none() {
+                break;
+            }
+        }
     }
     Ok(left)
 }
@@ -120,8 +131,10 @@ impl Arguments {
                 database = given.next().context("--db needs a file")?.into();
             } else if argument == "--enqueue-only" {
                 is_enqueue_only = true;
-            } else if folder.replace(PathBuf::from(argument)).is_some() {
-                bail!("usage: checksums [DIR] [--db FILE] [--enqueue-only]");
+            } else if argument.as_encoded_bytes().starts_with(b"-")
+                || folder.replace(PathBuf::from(argument)).is_some()
+            {
+                bail!(USAGE);
             }
         }
         let repository = || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));

@@ -46,7 +46,9 @@ where
 {
     let mut cursor = cx.cursor(ImportedTo::default());
     while let Some(mut batch) = cursor.begin::<DB>().await? {
-        let read = log::read(&job.file, batch.at().byte, BATCH);
+        let (file, from) = (job.file.clone(), batch.at().byte);
+        // A file blocks its thread, and the runtime's are for all jobs.
+        let read = tokio::task::spawn_blocking(move || log::read(&file, from, BATCH)).await?;
         let read = read.map_err(|error| JobError::new(format!("{error:#}")))?;
         DB::add(&mut batch.tx, &read.totals).await?;
         let lines = batch.at().lines + read.lines;

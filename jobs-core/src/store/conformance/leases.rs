@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::super::{Held, NewWorker, Phase, Renewed, Retention, Swept, WORKERS_KEPT};
 use super::Subject;
 use super::scene::{ALL, SECOND, Scene, job, new_worker, sweep};
+use crate::error::StoreErrorKind;
 use crate::id::WorkerId;
 use crate::lease::Lease;
 use crate::name::BuildId;
@@ -165,6 +166,29 @@ pub(super) async fn workers_that_ended_long_ago_are_forgotten(subject: &dyn Subj
     assert_eq!(workers.iter().map(|worker| worker.id).collect::<Vec<_>>(), [open.worker]);
     assert_eq!(scene.renew().await, Renewed::Ended);
     assert_eq!(scene.close().await, []);
+}
+
+pub(super) async fn a_store_that_outgrew_this_build_renews_and_says_so(subject: &dyn Subject) {
+    let scene = Scene::open(subject).await;
+    let run = scene.run(&job("a")).await;
+    let gone = Scene::open(subject).await;
+    gone.close().await;
+    let mut heartbeat = subject.store().heartbeat().await.unwrap();
+    subject.outgrow().await;
+    for _ in 0..3 {
+        scene.sweep().await;
+        subject.advance(Duration::from_secs(20)).await;
+        for worker in [scene.worker, gone.worker] {
+            let error = heartbeat.renew(worker, Phase::Quiet, SECOND).await.unwrap_err();
+            assert_eq!(error.kind(), StoreErrorKind::Schema, "{error}");
+        }
+    }
+    assert_eq!(scene.sweep().await, Swept::default(), "it was renewed all the same");
+    let workers = subject.inspect().workers().await.unwrap();
+    let record = workers.iter().find(|worker| worker.id == scene.worker).unwrap();
+    assert_eq!(record.phase, Phase::Quiet);
+    // It drains: what runs may still be settled.
+    scene.end_as(&run, &Ending::Done, State::Succeeded).await;
 }
 
 pub(super) async fn a_prune_forgets_so_many_workers_and_builds_at_most(subject: &dyn Subject) {

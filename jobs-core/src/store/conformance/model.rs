@@ -1,8 +1,8 @@
 //! The model test: the same random life on a store and on the memory store, all answers compared.
 //!
 //! 1. A seed decides all that happens: enqueues, claims, settlements, checkpoints, transactions and
-//!    rollbacks, lost answers, deaths of workers, sweeps between any two steps, cancels, redrives,
-//!    pauses, refusals, and the passing of time.
+//!    rollbacks, lost answers, deaths of workers, crashes in a row, sweeps between any two steps, duties,
+//!    cancels, redrives, pauses, refusals, schedules with one leader or two, and the passing of time.
 //! 2. Each answer is compared when it is given, and the whole state at the end.
 //!
 //! Deliberately absent: instants, which each store takes from its own clock; the order that follows
@@ -15,6 +15,7 @@
 
 mod acts;
 mod driver;
+mod schedules;
 mod side;
 mod snapshot;
 mod step;

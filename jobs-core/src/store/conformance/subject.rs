@@ -91,6 +91,10 @@ impl Subject for MemorySubject {
         self.store.plant(row).await
     }
 
+    async fn outgrow(&self) {
+        self.store.outgrow().await;
+    }
+
     async fn tamper(&self, job: JobId, tampering: &Tampering) {
         self.store.tamper(job, tampering).await;
     }

@@ -83,6 +83,10 @@ impl MemoryStore {
         .await;
     }
 
+    pub(crate) async fn outgrow(&self) {
+        self.call(|tables, _| tables.is_outgrown = true).await;
+    }
+
     pub(crate) async fn tamper(&self, job: JobId, tampering: &Tampering) {
         self.call(|tables, at| {
             let job = tables.jobs.get_mut(&job).expect("only a stored job is tampered with");

@@ -31,6 +31,8 @@ pub(super) struct Tables {
     pub(super) builds: BTreeMap<(String, String), Timestamp>,
     /// Who has a duty, or had it last.
     pub(super) duties: BTreeMap<Duty, WorkerId>,
+    /// Whether only a newer build may go on with it.
+    pub(super) is_outgrown: bool,
     last_job: i64,
     last_worker: i64,
 }

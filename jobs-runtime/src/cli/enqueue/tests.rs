@@ -3,7 +3,7 @@ use jobs_core::Versioned as _;
 use serde::{Deserialize, Serialize};
 
 use super::*;
-use crate::{Job, JobContext, JobError, Registry};
+use crate::{Job, JobContext, JobError, Registry, Version};
 
 #[derive(Debug, Parser)]
 struct Line {

@@ -335,6 +335,46 @@ fn what_a_person_declares_goes_before_every_build() {
     assert_eq!(scene.next_at().as_deref(), Some("2026-05-02T04:00:00Z"));
 }
 
+/// What a person's pause declares, with what they had declared before.
+fn pause(instead: Option<&Schedule>) -> Declaration {
+    let instead = instead.map(|schedule| declaration(schedule, &build("by hand")).unwrap().text);
+    let (by, reason) = ("ann".to_owned(), "the bank is away".to_owned());
+    let text = Pause { by, reason, at_us: 0, instead }.text();
+    Declaration { name: ScheduleName::new("report.nightly").unwrap(), text }
+}
+
+#[test]
+fn a_paused_schedule_does_not_tick_and_is_not_made_up_for() {
+    let scene = Scene::at("2026-05-01T12:00:00Z");
+    let worker = scene.worker("shop");
+    let daily = nightly("0 3 * * *").catch_up(CatchUp::All(10));
+    scene.declare(Some(worker), "shop", &daily);
+    scene.lead();
+    scene.declare_text(None, pause(None));
+    assert!(matches!(scene.lead()[..], [Decision::Step(_)]), "the pause is written once");
+    assert_eq!(scene.lead(), [Decision::Wait(None)]);
+    // A build that is rolled out meanwhile changes nothing of it.
+    let new = scene.worker("new");
+    scene.declare(Some(new), "new", &nightly("0 4 * * *").catch_up(CatchUp::All(10)));
+    scene.lead_until("2026-05-04T12:00:00Z", Duration::from_hours(1));
+    assert_eq!((scene.ticked(), scene.next_at()), (Vec::new(), None));
+    Scene::now(scene.store.undeclare(&ScheduleName::new("report.nightly").unwrap())).unwrap();
+    scene.lead();
+    assert_eq!(scene.next_at().as_deref(), Some("2026-05-05T04:00:00Z"));
+    assert_eq!(scene.ticked(), [""; 0], "what was paused is not made up for");
+}
+
+#[test]
+fn a_pause_that_comes_late_leaves_out_the_ticks_that_nobody_has_seen() {
+    let scene = Scene::at("2026-05-01T12:00:00Z");
+    scene.declare(None, "by hand", &nightly("every 1h"));
+    scene.lead();
+    scene.clock.advance(MINUTE * 61);
+    scene.declare_text(None, pause(Some(&nightly("every 1h"))));
+    scene.lead();
+    assert_eq!((scene.ticked(), scene.next_at()), (Vec::new(), None));
+}
+
 #[test]
 fn a_schedule_that_nobody_declares_for_a_day_is_forgotten() {
     let scene = Scene::at("2026-05-01T12:00:00Z");

@@ -155,6 +155,16 @@ fn hint(kind: StoreErrorKind, code: Option<&str>) -> &'static str {
         {
             ": the server starts, stops or has ended the connection; its log says why"
         }
+        (StoreErrorKind::Configuration, Some("3D000")) => {
+            ": no such database; name one that exists, or make it first, by `createdb`"
+        }
+        (StoreErrorKind::Configuration, Some("28P01")) => {
+            ": the password is wrong or missing; it stands in the address, in PGPASSWORD or in a \
+             password file"
+        }
+        (StoreErrorKind::Configuration, Some("28000")) => {
+            ": the server does not let this user in; check the user in the address"
+        }
         _ => "",
     }
 }

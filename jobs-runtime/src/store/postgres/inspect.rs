@@ -35,7 +35,7 @@ impl Inspect for PostgresStore {
     async fn jobs(&self, filter: &Filter, limit: u32) -> Result<Vec<JobRecord>, StoreError> {
         let read: Attempt<Vec<JobRecord>> = async {
             let statement = filtered(self.statements().jobs(), filter, i64::MIN, limit);
-            let rows = self.lanes().one(statement).await?;
+            let rows = self.lanes().look(statement).await?;
             rows.iter().map(row::job).collect()
         }
         .await;
@@ -45,7 +45,7 @@ impl Inspect for PostgresStore {
     async fn newest(&self, filter: &Filter, limit: u32) -> Result<Vec<JobRecord>, StoreError> {
         let read: Attempt<Vec<JobRecord>> = async {
             let statement = filtered(self.statements().newest(), filter, i64::MAX, limit);
-            let rows = self.lanes().one(statement).await?;
+            let rows = self.lanes().look(statement).await?;
             rows.iter().map(row::job).collect()
         }
         .await;
@@ -55,7 +55,7 @@ impl Inspect for PostgresStore {
     async fn briefs(&self, filter: &Filter, limit: u32) -> Result<Vec<Brief>, StoreError> {
         let read: Attempt<Vec<Brief>> = async {
             let statement = filtered(self.statements().briefs(), filter, i64::MIN, limit);
-            let rows = self.lanes().one(statement).await?;
+            let rows = self.lanes().look(statement).await?;
             rows.iter().map(brief).collect()
         }
         .await;
@@ -92,7 +92,7 @@ impl Inspect for PostgresStore {
 
     async fn counts(&self) -> Result<Vec<Count>, StoreError> {
         let read: Attempt<Vec<Count>> = async {
-            let rows = self.lanes().one(self.statements().counts()).await?;
+            let rows = self.lanes().look(self.statements().counts()).await?;
             let mut counts = Vec::with_capacity(rows.len());
             for row in &rows {
                 let mut columns = Columns::of(row);

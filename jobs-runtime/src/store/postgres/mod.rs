@@ -158,7 +158,8 @@ impl PostgresStore {
         let lanes = Arc::new(lanes);
         let statements = Arc::new(Statements::new(&options.schema));
         let ready = migrate::ready(&lanes, &statements, &options.schema, options.migration);
-        let id = ready.await.map_err(|trouble| trouble.during("open the store"))?;
+        let opening = format!("open the store at {}", url::host(&address));
+        let id = ready.await.map_err(|trouble| trouble.during(&opening))?;
         if options.path == Path::Pooler {
             tracing::info!("behind a pooler: no LISTEN, workers start jobs by polling");
         }

@@ -48,7 +48,7 @@ impl PostgresStore {
     }
 
     pub(super) async fn waiting_jobs(&self) -> Attempt<Vec<Waiting>> {
-        let rows = self.lanes().one(self.statements().waiting()).await?;
+        let rows = self.lanes().look(self.statements().waiting()).await?;
         let mut waiting = Vec::with_capacity(rows.len());
         for row in &rows {
             let mut columns = Columns::of(row);

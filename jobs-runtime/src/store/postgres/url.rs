@@ -19,28 +19,35 @@ pub(super) fn connect_options(url: &str) -> Result<PgConnectOptions, StoreError>
         return Err(wrong("the address of the store does not start with postgres://"));
     };
     let (login, place) = split(&url[scheme.len()..]);
-    let options = PgConnectOptions::from_str(&format!("{scheme}{place}")).map_err(|error| {
+    let (user, password) = match login.map(|login| login.split_once(':').ok_or(login)) {
+        Some(Ok((user, password))) => (decoded(user), Some(decoded(password))),
+        Some(Err(user)) => (decoded(user), None),
+        None => (String::new(), None),
+    };
+    // The driver looks for the user's line in a password file, so it has to hear of the user; and
+    // before an address without a host a login is none to it.
+    let mark = if place.contains('?') { '&' } else { '?' };
+    let user = if user.is_empty() { user } else { format!("{mark}user={}", encoded(&user)) };
+    let address = format!("{scheme}{place}{user}");
+    let options = PgConnectOptions::from_str(&address).map_err(|error| {
         let text = match &error {
             sqlx::Error::Configuration(cause) => cause.to_string(),
             other => chain(other),
         };
         wrong(&format!("the host, port, database or a parameter of the address is wrong: {text}"))
     })?;
-    let Some(login) = login else {
-        return Ok(options);
-    };
-    let (user, password) = match login.split_once(':') {
-        Some((user, password)) => (user, Some(password)),
-        None => (login, None),
-    };
-    let options = match decoded(user) {
-        user if user.is_empty() => options,
-        user => options.username(&user),
-    };
     Ok(match password {
-        Some(password) => options.password(&decoded(password)),
+        Some(password) => options.password(&password),
         None => options,
     })
+}
+
+/// Where a server listens: host and port, or the folder of its socket.
+pub(super) fn host(options: &PgConnectOptions) -> String {
+    match options.get_socket() {
+        Some(folder) => folder.display().to_string(),
+        None => format!("{}:{}", options.get_host(), options.get_port()),
+    }
 }
 
 /// The login and the rest. The last `@` that a host can follow ends the login.
@@ -60,6 +67,15 @@ fn split(rest: &str) -> (Option<&str>, &str) {
 /// Whether an `@` stands in the parameters of an address whose login, if any, ended before.
 fn is_parameters(rest: &str, at: usize) -> bool {
     rest[..at].rfind('?').is_some_and(|mark| rest[mark..at].contains('='))
+}
+
+/// A text with every byte percent-encoded that is no letter or digit.
+fn encoded(text: &str) -> String {
+    let byte = |byte: u8| {
+        let is_plain = byte.is_ascii_alphanumeric();
+        if is_plain { char::from(byte).to_string() } else { format!("%{byte:02X}") }
+    };
+    text.bytes().map(byte).collect()
 }
 
 /// A text with its percent-encoding undone; what is no encoding stands for itself.

@@ -87,6 +87,11 @@ pub(super) fn options(address: &str) -> Result<SqliteConnectOptions> {
 /// Checks that a file is there which opening may not make.
 pub(super) fn check_exists(options: &SqliteConnectOptions, migration: Migration) -> Result<()> {
     let named = options.get_filename();
+    if named.as_os_str().is_empty() {
+        return Err(configuration(
+            "the address names no file; write one, such as `sqlite://jobs.db`".to_owned(),
+        ));
+    }
     match (migration, fs::metadata(named)) {
         (Migration::Require, Err(error)) if error.kind() == std::io::ErrorKind::NotFound => {
             Err(configuration(format!(

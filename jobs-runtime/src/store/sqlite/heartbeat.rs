@@ -7,15 +7,15 @@ use jobs_core::store::{Author, Heartbeat, Held, Leaving, Phase, Renewed};
 use jobs_core::{JobId, StoreErrorKind, WorkerId};
 use sqlx::query::Query;
 use sqlx::sqlite::{SqliteArguments, SqliteRow};
-use sqlx::{Sqlite, SqliteConnection};
+use sqlx::{Row as _, Sqlite, SqliteConnection};
 
 use super::SqliteStore;
 use super::connect::Connect;
 use super::error::{During, Result, is_busy};
 use super::lease::{Close, Observer, Signs};
 use super::row::Columns;
-use super::sql;
 use super::turn::{LONGEST_WAIT, Turn};
+use super::{migrate, sql};
 
 /// What a worker's heartbeat speaks through. A renewal is one statement and so one transaction; a
 /// dropped one happens or does not.
@@ -51,10 +51,15 @@ impl Heartbeat for Beat {
             }
             rows => rows?,
         };
-        let Some(row) = rows.first() else { return Ok(Renewed::Ended) };
-        let renewals = Columns::new(row).number().during(DOING)?;
+        let Some(row) = rows.first() else {
+            self.check_schema(within).await?;
+            return Ok(Renewed::Ended);
+        };
+        let mut columns = Columns::new(row);
+        let renewals = columns.number().during(DOING)?;
         let signs = Signs { renewals, marks: self.observer.files.marks(worker) };
         self.observer.renewals.note(worker, signs, self.observer.clock.elapsed());
+        migrate::usable_after(columns.number().during(DOING)?)?;
         Ok(Renewed::Renewed)
     }
 
@@ -82,6 +87,14 @@ impl Heartbeat for Beat {
 }
 
 impl Beat {
+    /// Whether this build may still use the schema, for who has no lease to renew.
+    async fn check_schema(&mut self, within: Duration) -> Result<()> {
+        const DOING: &str = "reading the schema's version";
+        let rows = self.ask(DOING, within, |_| sqlx::query(sql::META)).await?;
+        let min_reader = |row: &SqliteRow| row.try_get("min_reader").during(DOING);
+        rows.iter().try_for_each(|row| migrate::usable_after(min_reader(row)?))
+    }
+
     /// Runs one statement to its end, so that its transaction has ended before the answer. A
     /// connection that failed, or whose call was dropped, is not used again.
     async fn ask(

@@ -101,6 +101,18 @@ async fn meta(connection: &mut SqliteConnection) -> Result<Option<Meta>> {
     meta().map(Some).during("reading the schema's version")
 }
 
+/// Whether this build may go on with a file that says so while it is in use.
+pub(super) fn usable_after(min_reader: i64) -> Result<()> {
+    if min_reader <= SCHEMA_VERSION {
+        return Ok(());
+    }
+    let text = format!(
+        "the schema was migrated and now needs a build that knows version {min_reader} of it; this \
+         one knows {SCHEMA_VERSION}: deploy the newer build"
+    );
+    Err(StoreError::new(StoreErrorKind::Schema, text))
+}
+
 fn is_missing(error: &sqlx::Error) -> bool {
     error.as_database_error().is_some_and(|error| error.message() == "no such table: jobs_meta")
 }

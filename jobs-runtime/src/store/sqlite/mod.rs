@@ -4,6 +4,7 @@
 //! 2. An acknowledged write survives the loss of power ([`Synchronous::Full`]).
 //! 3. Nobody ever sees `busy` because others write; see `turn`.
 //! 4. A worker's death is told without clocks, at once for a process that has ended; see `alive`.
+//!    Due times go by the clock of the host, and step with it.
 //! 5. Nothing of this store keeps the write-ahead log from being reset; see `wal`.
 //!
 //! Its tables begin with `jobs_`, so they may live in the file of an application, which may write to

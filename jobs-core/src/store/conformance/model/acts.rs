@@ -2,12 +2,14 @@
 
 use std::time::Duration;
 
-use super::super::super::{CheckpointSave, Redrive, Renewed, Reschedule, Row, Settled, Standing};
+use super::super::super::{
+    CheckpointSave, Duty, Redrive, Renewed, Reschedule, Row, Settled, Standing,
+};
 use super::super::scene::{ALL, NO_JITTER, job, queue};
 use super::driver::{Driver, Worker};
 use super::step::{Answer, End, From, Inner, Order, Step, Taking};
 use crate::envelope::{NewJob, OnConflict, UniqueWhile};
-use crate::id::{Fence, WorkerId};
+use crate::id::{Fence, JobId, WorkerId};
 use crate::name::{QueueName, UniqueKey};
 use crate::outcome::{Ending, Failure, Interruption, Retry};
 use crate::record::{Budget, ClaimedJob, Notes, Priority, ProgressNote};
@@ -36,6 +38,7 @@ const STEP: Duration = Duration::from_secs(5);
 
 impl Driver<'_> {
     pub(super) async fn begin(&mut self) {
+        self.settle_time().await;
         self.register().await;
         self.register().await;
     }
@@ -43,7 +46,8 @@ impl Driver<'_> {
     /// Does one thing, each as often as it is worth.
     pub(super) async fn act(&mut self) {
         match self.below(100) {
-            0..16 => self.enqueue().await,
+            0..13 => self.enqueue().await,
+            13..16 => self.schedule().await,
             16..34 => self.claim().await,
             34..54 => self.settle().await,
             54..59 => self.checkpoint().await,
@@ -60,10 +64,12 @@ impl Driver<'_> {
             88..90 => self.pause_or_resume().await,
             90..92 => self.recall().await,
             92..95 => self.write_in_vain().await,
-            95..97 => self.audit().await,
+            95 => self.audit().await,
+            96 => self.take_or_give_back_a_duty().await,
             97 if self.one_in(2) => drop(self.both(Step::Prune).await),
             97 => drop(self.both(Step::Expire).await),
-            98 => self.unhold().await,
+            98 if self.one_in(2) => self.unhold().await,
+            98 => self.crash_in_a_row().await,
             99.. => self.look_at_former_runs().await,
         }
     }
@@ -76,7 +82,7 @@ impl Driver<'_> {
         }
     }
 
-    fn new_job(&self) -> NewJob {
+    pub(super) fn new_job(&self) -> NewJob {
         let minor = u32::from(self.one_in(3));
         let kind = self.pick(&KINDS).unwrap_or_default();
         let key = self.one_in(2).then(|| self.pick(&KEYS)).flatten();
@@ -309,7 +315,12 @@ impl Driver<'_> {
 
     /// A worker renews no more, is seen twice to be silent, and is taken back.
     async fn die(&mut self) {
-        let Some(dying) = self.some_worker() else { return };
+        if let Some(dying) = self.some_worker() {
+            self.fall_silent(dying).await;
+        }
+    }
+
+    async fn fall_silent(&mut self, dying: WorkerId) {
         for _ in 0..2 {
             self.both(Step::Sweep(dying)).await;
             for _ in 0..2 {
@@ -418,15 +429,57 @@ impl Driver<'_> {
         let mut jobs = self.in_state(State::Ready).await;
         jobs.extend(self.in_state(State::Running).await);
         let Some((_, job)) = self.pick(&jobs) else { return };
+        let crashes = self.below(6);
+        self.unhold_again(job, crashes).await;
+    }
+
+    /// A row runs and nobody holds it, and so again after so many sweeps.
+    async fn unhold_again(&mut self, job: JobId, crashes: usize) {
         self.revived.insert(job);
         self.both(Step::Unhold(job)).await;
-        for _ in 0..self.below(6) {
+        for _ in 0..crashes {
             self.sweep().await;
-            let mut waiting = self.in_state(State::Ready).await;
-            waiting.extend(self.in_state(State::Scheduled).await);
-            if waiting.iter().any(|(_, waiting)| *waiting == job) {
+            if self.waits(job).await {
                 self.both(Step::Unhold(job)).await;
             }
+        }
+    }
+
+    async fn waits(&self, job: JobId) -> bool {
+        let mut waiting = self.in_state(State::Ready).await;
+        waiting.extend(self.in_state(State::Scheduled).await);
+        waiting.iter().any(|(_, waiting)| *waiting == job)
+    }
+
+    /// A job crashes until it is a suspect, and then takes a worker with it that runs suspects only.
+    async fn crash_in_a_row(&mut self) {
+        let ready = self.in_state(State::Ready).await;
+        let Some((_, job)) = self.pick(&ready) else { return };
+        self.unhold_again(job, 3).await;
+        self.sweep().await;
+        self.both(Step::RunNow(vec![job])).await;
+        let queues = QUEUES.map(queue).to_vec();
+        let Answer::Routes(routes) = self.both(Step::Routes(queues)).await else { return };
+        let whole = |(queue, route)| From { queue, route, after: None, limit: ALL };
+        let heads: Vec<_> =
+            routes.into_iter().filter(|(_, route)| route.is_suspect()).map(whole).collect();
+        let Answer::Worker(worker) = self.both(Step::Register).await else { return };
+        self.live.push(Worker { id: worker, runs: Vec::new() });
+        let taking = Taking { worker, heads, limit: ALL, order: Order::Any };
+        if let Answer::Claimed(Some(runs)) = self.both(Step::Claim(taking)).await {
+            self.keep(worker, runs);
+        }
+        self.fall_silent(worker).await;
+    }
+
+    /// A worker asks for a duty, or gives one back that it may not have.
+    async fn take_or_give_back_a_duty(&mut self) {
+        let worker = if self.one_in(6) { self.pick(&self.gone) } else { self.some_worker() };
+        let (Some(worker), Some(duty)) = (worker, self.pick(&Duty::ALL)) else { return };
+        if self.one_in(3) {
+            self.both(Step::GiveBackDuty(duty, worker)).await;
+        } else {
+            self.both(Step::TakeDuty(duty, worker)).await;
         }
     }
 

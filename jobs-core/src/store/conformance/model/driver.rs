@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use super::super::super::Filter;
+use super::super::super::{Filter, ScheduleRecord};
 use super::super::scene::ALL;
 use super::super::{MemorySubject, Subject};
 use super::side::Side;
@@ -33,6 +33,8 @@ pub(super) struct Driver<'a> {
     pub(super) drawn: BTreeSet<JobId>,
     /// Jobs that were made to run by hand, perhaps under a claim number that was over.
     pub(super) revived: BTreeSet<JobId>,
+    /// The schedules as a leader saw them last.
+    pub(super) seen: Vec<ScheduleRecord>,
     /// The latest job claimed from anywhere.
     pub(super) latest: Option<JobId>,
 }
@@ -56,8 +58,14 @@ impl<'a> Driver<'a> {
             former: Vec::new(),
             drawn: BTreeSet::new(),
             revived: BTreeSet::new(),
+            seen: Vec::new(),
             latest: None,
         }
+    }
+
+    pub(super) async fn settle_time(&mut self) {
+        self.model.begin().await;
+        self.real.begin().await;
     }
 
     /// Does one thing to both stores; their answers must be equal.

@@ -11,7 +11,7 @@ use super::super::super::{
 use super::super::scene::{ALL, NO_JITTER, build, new_worker};
 use super::super::{Subject, Tampering};
 use super::step::{Answer, End, From, Inner, Order, Step, Taking};
-use crate::clock::Timestamp;
+use crate::clock::{Timestamp, micros};
 use crate::id::{Fence, JobId, WorkerId};
 use crate::lease::Lease;
 use crate::record::{ClaimedJob, Place, ProgressNote};
@@ -34,11 +34,19 @@ pub(super) struct Side<'a> {
     jobs: Vec<JobId>,
     workers: Vec<WorkerId>,
     heartbeat: Mutex<Option<Box<dyn Heartbeat>>>,
+    /// How far time was moved on, where that moves what is stored back instead of a clock.
+    moved_back: Option<Duration>,
 }
 
 impl<'a> Side<'a> {
     pub(super) fn new(subject: &'a dyn Subject) -> Self {
-        Self { subject, jobs: Vec::new(), workers: Vec::new(), heartbeat: Mutex::new(None) }
+        Self {
+            subject,
+            jobs: Vec::new(),
+            workers: Vec::new(),
+            heartbeat: Mutex::new(None),
+            moved_back: None,
+        }
     }
 
     pub(super) fn jobs(&self) -> usize {
@@ -50,7 +58,7 @@ impl<'a> Side<'a> {
         own(&self.jobs, job.0).unwrap_or(JobId(i64::MAX - job.0))
     }
 
-    fn own_worker(&self, worker: WorkerId) -> WorkerId {
+    pub(super) fn own_worker(&self, worker: WorkerId) -> WorkerId {
         own(&self.workers, worker.0).unwrap_or(WorkerId(i64::MAX - worker.0))
     }
 
@@ -83,9 +91,31 @@ impl<'a> Side<'a> {
         Author { worker: Some(self.own_worker(worker)), build: build() }
     }
 
+    /// Finds out how time is moved on here, by moving it.
+    pub(super) async fn begin(&mut self) {
+        const FAR: Duration = Duration::from_mins(10);
+        let now = async || self.subject.store().schedules().await.unwrap().now;
+        let before = now().await;
+        self.subject.advance(FAR).await;
+        let is_moved = now().await >= before.after(FAR);
+        self.moved_back = (!is_moved).then_some(Duration::ZERO);
+    }
+
     /// What has no answer that the driver must look at.
-    pub(super) async fn advance(&self, span: Duration) {
+    pub(super) async fn advance(&mut self, span: Duration) {
         self.subject.advance(span).await;
+        self.moved_back = self.moved_back.map(|moved| moved + span);
+    }
+
+    /// The store's own instant of a shared one.
+    pub(super) fn own_instant(&self, at: Timestamp) -> Timestamp {
+        let moved = self.moved_back.unwrap_or_default();
+        Timestamp::from_micros(at.as_micros() - micros(moved))
+    }
+
+    /// The shared instant of one that the store keeps.
+    pub(super) fn shared_instant(&self, at: Timestamp) -> Timestamp {
+        at.after(self.moved_back.unwrap_or_default())
     }
 
     pub(super) async fn perform(&mut self, step: &Step) -> Answer {
@@ -93,9 +123,13 @@ impl<'a> Side<'a> {
         let store = subject.store();
         match step {
             Step::Enqueue(jobs) => self.enqueued(store.enqueue(jobs).await.unwrap()),
-            Step::Register | Step::Renew(_) | Step::Held(_) | Step::Sweep(_) | Step::Close(_) => {
-                self.perform_lease(step).await
-            }
+            Step::Register
+            | Step::Renew(_)
+            | Step::Held(_)
+            | Step::Sweep(_)
+            | Step::Close(_)
+            | Step::TakeDuty(..)
+            | Step::GiveBackDuty(..) => self.perform_lease(step).await,
             Step::Routes(queues) => {
                 let mut routes = store.routes(queues).await.unwrap();
                 routes.sort();
@@ -142,10 +176,11 @@ impl<'a> Side<'a> {
             Step::Expire => Answer::Count(store.expire(ALL).await.unwrap()),
             Step::Prune => Answer::Count(store.prune(RETENTION, ALL).await.unwrap()),
             Step::Advance(span) => {
-                subject.advance(*span).await;
+                self.advance(*span).await;
                 Answer::Nothing
             }
             Step::Transaction(inner, end) => self.transaction(inner, *end).await,
+            Step::Schedules(act) => self.schedule(act).await,
             Step::Cancel(_)
             | Step::Redrive(..)
             | Step::RunNow(_)
@@ -192,6 +227,14 @@ impl<'a> Side<'a> {
                     closed.unwrap().into_iter().map(|job| self.shared_job(job)).collect();
                 jobs.sort_unstable();
                 Answer::GivenBack(jobs)
+            }
+            Step::TakeDuty(duty, worker) => {
+                let worker = self.own_worker(*worker);
+                Answer::HasDuty(store.take_duty(*duty, worker).await.unwrap())
+            }
+            Step::GiveBackDuty(duty, worker) => {
+                store.give_back_duty(*duty, self.own_worker(*worker)).await.unwrap();
+                Answer::Nothing
             }
             other => unreachable!("not about a lease: {other:?}"),
         }
@@ -252,17 +295,17 @@ impl<'a> Side<'a> {
 
     /// Numbers the jobs that are new.
     fn enqueued(&mut self, enqueued: Vec<Enqueued>) -> Answer {
-        let mut answer = Vec::with_capacity(enqueued.len());
-        for one in enqueued {
-            answer.push(match one {
-                Enqueued::Added(job) => {
-                    self.jobs.push(job);
-                    Enqueued::Added(JobId(number(self.jobs.len())))
-                }
-                Enqueued::AlreadyThere(job) => Enqueued::AlreadyThere(self.shared_job(job)),
-            });
+        Answer::Enqueued(enqueued.into_iter().map(|one| self.numbered(one)).collect())
+    }
+
+    pub(super) fn numbered(&mut self, enqueued: Enqueued) -> Enqueued {
+        match enqueued {
+            Enqueued::Added(job) => {
+                self.jobs.push(job);
+                Enqueued::Added(JobId(number(self.jobs.len())))
+            }
+            Enqueued::AlreadyThere(job) => Enqueued::AlreadyThere(self.shared_job(job)),
         }
-        Answer::Enqueued(answer)
     }
 
     fn swept(&self, swept: Swept) -> Answer {

@@ -1,7 +1,8 @@
 //! All that a store says of itself, without instants and in shared numbers.
 
 use super::super::super::{
-    CANCELLED, Count, EXHAUSTED, EXPIRED, Filter, Paused, REDRIVEN, SUPERSEDED, WorkerRecord,
+    CANCELLED, Count, EXHAUSTED, EXPIRED, Filter, Paused, REDRIVEN, SUPERSEDED, ScheduleRecord,
+    Tick, WorkerRecord,
 };
 use super::super::scene::ALL;
 use super::side::{NEVER, Side};
@@ -13,6 +14,7 @@ pub(super) struct Snapshot {
     pub(super) counts: Vec<Count>,
     pub(super) workers: Vec<WorkerRecord>,
     pub(super) paused: Vec<Paused>,
+    pub(super) schedules: Vec<(ScheduleRecord, Vec<Tick>)>,
 }
 
 impl Side<'_> {
@@ -34,7 +36,12 @@ impl Side<'_> {
         let mut paused: Vec<_> =
             paused.into_iter().map(|paused| Paused { at: NEVER, ..paused }).collect();
         paused.sort_by(|a, b| a.queue.cmp(&b.queue));
-        Snapshot { jobs, counts, workers, paused }
+        let mut schedules = Vec::new();
+        for record in self.schedules().await {
+            let ticks = self.ticks(&record.name).await;
+            schedules.push((record, ticks));
+        }
+        Snapshot { jobs, counts, workers, paused, schedules }
     }
 
     fn shared_record(&self, record: JobRecord) -> JobRecord {

@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use super::super::super::{
-    Cancelled, CheckpointSave, Enqueued, Held, Redrive, Redriven, Renewed, Reschedule, Row,
-    Settled, Standing, Swept,
+    Advanced, Cancelled, CheckpointSave, Duty, Enqueued, Held, Redrive, Redriven, Renewed,
+    Reschedule, Row, ScheduleRecord, Settled, Standing, Swept, Tick,
 };
+use super::schedules::Act;
 use crate::envelope::NewJob;
 use crate::id::{Fence, JobId, WorkerId};
 use crate::name::QueueName;
@@ -33,6 +34,8 @@ pub(super) enum Step {
     Recall(Vec<Route>),
     Sweep(WorkerId),
     Close(WorkerId),
+    TakeDuty(Duty, WorkerId),
+    GiveBackDuty(Duty, WorkerId),
     Prune,
     Expire,
     Cancel(Vec<JobId>),
@@ -44,6 +47,7 @@ pub(super) enum Step {
     Unhold(JobId),
     Advance(Duration),
     Transaction(Vec<Inner>, End),
+    Schedules(Act),
 }
 
 /// A claim.
@@ -115,7 +119,12 @@ pub(super) enum Answer {
     Redriven(Vec<Redriven>),
     RunNow(Vec<bool>),
     Noted(Vec<bool>),
+    HasDuty(bool),
     Transaction(Vec<Answer>),
+    Undeclared(bool),
+    Schedules(Vec<ScheduleRecord>),
+    Advanced(Advanced),
+    Ticks(Vec<Tick>),
 }
 
 impl Answer {
@@ -144,7 +153,12 @@ impl Answer {
             | Self::Redriven(_)
             | Self::RunNow(_)
             | Self::Noted(_)
-            | Self::Transaction(_) => Vec::new(),
+            | Self::HasDuty(_)
+            | Self::Transaction(_)
+            | Self::Undeclared(_)
+            | Self::Schedules(_)
+            | Self::Advanced(_)
+            | Self::Ticks(_) => Vec::new(),
         }
     }
 }

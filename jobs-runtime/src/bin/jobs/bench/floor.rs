@@ -18,6 +18,8 @@ pub(crate) enum Rows {
     Future,
     /// Ready jobs, in the same queue, of 20 kinds that nobody here handles.
     Foreign,
+    /// Dead letters of those kinds and ten classes, each with a line of history.
+    Dead,
 }
 
 /// Hand-written SQL over one database.

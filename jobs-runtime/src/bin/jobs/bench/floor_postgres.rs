@@ -36,6 +36,15 @@ const COMPLETE: &str = "
         finished_at_us = (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
     WHERE id = ANY ($1) AND state = 'running'";
 
+const FOREIGN: &str = "'other.kind' || (n % 20)";
+const DEAD: &str = "
+    UPDATE jobs.job SET failures = 20, events = 1, error_text = 'connection refused',
+        error_class = 'class' || (id / 7 % 10)
+    WHERE state = 'dead'";
+const HISTORY: &str = "
+    INSERT INTO jobs.event (job_id, slot, number, at_us, claim_number, kind, class, text, build)
+    SELECT id, 1, 1, finished_at_us, 1, 'failure', error_class, error_text, 'bench'
+    FROM jobs.job WHERE state = 'dead'";
 const UPSERT: &str = "
     INSERT INTO jobs.checkpoint AS saved (job_id, number, version, min_reader, text)
     VALUES (1, 1, '1.0.0', '1.0', $1)
@@ -108,7 +117,8 @@ impl Floor for PostgresFloor {
             Rows::Future => {
                 (format!("'{KIND}'"), "scheduled", 86_400_000_000_i64, "NULL".to_owned())
             }
-            Rows::Foreign => ("'other.kind' || (n % 20)".to_owned(), "ready", 0, "NULL".to_owned()),
+            Rows::Foreign => (FOREIGN.to_owned(), "ready", 0, "NULL".to_owned()),
+            Rows::Dead => (FOREIGN.to_owned(), "dead", 0, NOW.to_owned()),
         };
         let sql = format!(
             "INSERT INTO jobs.job (kind, version, min_reader, payload, state, due_at_us,
@@ -119,6 +129,10 @@ impl Floor for PostgresFloor {
         );
         let insert = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(i64::try_from(count)?);
         insert.execute(&mut self.connection).await?;
+        if rows == Rows::Dead {
+            sqlx::query(DEAD).execute(&mut self.connection).await?;
+            sqlx::query(HISTORY).execute(&mut self.connection).await?;
+        }
         // Neither side pays for the vacuum of what the other filled in.
         sqlx::query("VACUUM (ANALYZE) jobs.job").execute(&mut self.connection).await?;
         sqlx::query("CHECKPOINT").execute(&mut self.connection).await?;

@@ -32,6 +32,15 @@ const COMPLETE: &str = "
     UPDATE jobs_job SET state = 'succeeded', worker_id = NULL, finished_at_us = ?1
     WHERE id IN (SELECT value FROM json_each(?2)) AND state = 'running'";
 
+const FOREIGN: &str = "'other.kind' || (n % 20)";
+const DEAD: &str = "
+    UPDATE jobs_job SET failures = 20, events = 1, error_text = 'connection refused',
+        error_class = 'class' || (id / 7 % 10)
+    WHERE state = 'dead'";
+const HISTORY: &str = "
+    INSERT INTO jobs_event (job_id, slot, number, at_us, claim_number, kind, class, text, build)
+    SELECT id, 1, 1, finished_at_us, 1, 'failure', error_class, error_text, 'bench'
+    FROM jobs_job WHERE state = 'dead'";
 const UPSERT: &str = "
     INSERT INTO jobs_checkpoint (job_id, version, min_reader, text) VALUES (1, '1.0.0', '1.0', ?1)
     ON CONFLICT (job_id) DO UPDATE SET version = excluded.version,
@@ -120,7 +129,8 @@ impl Floor for SqliteFloor {
             Rows::Ready => (format!("'{KIND}'"), "ready", 0, "NULL"),
             Rows::Finished => (format!("'{KIND}'"), "succeeded", 0, "?2"),
             Rows::Future => (format!("'{KIND}'"), "scheduled", 86_400_000_000_i64, "NULL"),
-            Rows::Foreign => ("'other.kind' || (n % 20)".to_owned(), "ready", 0, "NULL"),
+            Rows::Foreign => (FOREIGN.to_owned(), "ready", 0, "NULL"),
+            Rows::Dead => (FOREIGN.to_owned(), "dead", 0, "?2"),
         };
         // In order of place and id, as jobs that were enqueued one after another are.
         let sql = format!(
@@ -135,6 +145,10 @@ impl Floor for SqliteFloor {
         let sql = sqlx::AssertSqlSafe(sql);
         let count = i64::try_from(count)?;
         sqlx::query(sql).bind(count).bind(now_us()).execute(&mut self.connection).await?;
+        if rows == Rows::Dead {
+            sqlx::query(DEAD).execute(&mut self.connection).await?;
+            sqlx::query(HISTORY).execute(&mut self.connection).await?;
+        }
         sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)").execute(&mut self.connection).await?;
         Ok(())
     }

@@ -15,6 +15,7 @@ mod drain;
 mod floor;
 mod floor_postgres;
 mod floor_sqlite;
+mod night;
 mod pickup;
 mod place;
 mod report;

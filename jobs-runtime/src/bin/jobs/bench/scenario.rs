@@ -10,7 +10,7 @@ use super::app::{App, Stamp, elapsed, handlers};
 use super::drain::Drain;
 use super::floor::Rows;
 use super::place::Place;
-use super::{Options, Result, checkpoint, child, pickup, usage};
+use super::{Options, Result, checkpoint, child, night, pickup, usage};
 
 /// Who does the work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,6 +61,10 @@ pub(crate) enum Scenario {
     CheckpointPutOff,
     /// A worker with nothing to do.
     Idle,
+    /// Lists and counts over rows of all states.
+    Look,
+    /// A worker of 100 slots, before, while and after a tenth of the dead letters is brought back.
+    BesideRedrive,
     /// The memory of a worker of 1,000 slots with many jobs waiting.
     Memory,
 }
@@ -157,6 +161,8 @@ impl Scenario {
             | Self::Processes4
             | Self::CheckpointPutOff
             | Self::Idle
+            | Self::Look
+            | Self::BesideRedrive
             | Self::Memory => match side {
                 Side::Floor => return Ok(None),
                 Side::Framework => return self.alone(place, sizes).await.map(Some),
@@ -174,6 +180,8 @@ impl Scenario {
             Self::Processes1 => child::drain(place, 1, 1_000, 2 * drained, 2 * drained).await,
             Self::Processes4 => child::drain(place, 4, 250, 2 * drained, 2 * drained).await,
             Self::CheckpointPutOff => checkpoint::put_off(place, 100 * sizes.checkpoints).await,
+            Self::Look => night::look(place, rows).await,
+            Self::BesideRedrive => night::redrive(place, rows, sizes.sustained).await,
             Self::Memory => child::drain(place, 1, 1_000, rows, rows / 2).await,
             _ => idle(place, sizes.idle).await,
         }

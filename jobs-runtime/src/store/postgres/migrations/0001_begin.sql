@@ -101,6 +101,8 @@ CREATE UNIQUE INDEX job_unique_running ON {schema}.job (kind, unique_key)
     WHERE unique_while IS NOT NULL AND state IN ('scheduled', 'ready', 'running');
 CREATE UNIQUE INDEX job_unique_kept ON {schema}.job (kind, unique_key)
     WHERE unique_while = 'kept';
+-- What a person asks for: the jobs whose latest failure is of a class.
+CREATE INDEX job_failed ON {schema}.job (error_class, id) WHERE error_class IS NOT NULL;
 CREATE INDEX job_expires ON {schema}.job (expires_at_us, id)
     WHERE expires_at_us IS NOT NULL AND state IN ('scheduled', 'ready');
 CREATE INDEX job_exhausted ON {schema}.job (queue, route)

@@ -47,3 +47,12 @@ fn no_error_repeats_the_password() {
         assert!(!chain(&error).contains("hunter2"), "{}", chain(&error));
     }
 }
+
+#[test]
+fn a_user_may_have_any_characters() {
+    for (typed, user) in [("shop%20app", "shop app"), ("a%40b", "a@b"), ("größer", "größer")] {
+        assert_eq!(parts(&format!("postgres://{typed}@h/d")).0, user);
+        assert_eq!(parts(&format!("postgres://{typed}:p@ss@h/d")).0, user);
+        assert_eq!(parts(&format!("postgres://{typed}@/d?host=/run/postgresql")).0, user);
+    }
+}

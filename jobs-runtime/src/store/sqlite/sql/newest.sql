@@ -24,7 +24,7 @@ WHERE job.id < coalesce(?11, 9223372036854775807)
     AND (?8 IS NULL OR job.enqueued_at_us < ?8)
     AND (?9 IS NULL OR job.finished_at_us >= ?9)
     AND (?10 IS NULL OR job.finished_at_us < ?10)
-    AND (?6 IS NULL OR EXISTS (
+    AND (?6 IS NULL OR job.events > 0 AND EXISTS (
         SELECT 1 FROM jobs_event AS event
         WHERE event.job_id = job.id AND event.slot = job.events % 100
             AND event.number = job.events AND event.build = ?6
