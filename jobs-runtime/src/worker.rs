@@ -36,8 +36,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jobs_core::drain::Split;
-use jobs_core::store::{Drained, NewWorker};
-use jobs_core::{Lease, QueueName, StoreError, WorkerName};
+use jobs_core::store::{Drained, Leaving, NewWorker, Retention};
+use jobs_core::{Fence, Lease, QueueName, StoreError, WorkerId, WorkerName};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -82,6 +82,7 @@ struct Wanted {
     #[cfg(feature = "http")]
     health: Option<String>,
     stranded_deadline: Option<Duration>,
+    retention: Retention,
 }
 
 /// The exit status of a process that [`Worker::run_until_terminated`] had to end because something
@@ -122,6 +123,7 @@ impl<S: Clone + Send + Sync + 'static> Worker<S> {
             #[cfg(feature = "http")]
             health: None,
             stranded_deadline: None,
+            retention: Retention::default(),
         };
         Self { jobs: jobs.clone(), handlers, state, wanted }
     }
@@ -237,6 +239,34 @@ impl<S: Clone + Send + Sync + 'static> Worker<S> {
     #[must_use]
     pub fn stranded_deadline(mut self, deadline: Duration) -> Self {
         self.wanted.stranded_deadline = Some(deadline);
+        self
+    }
+
+    /// How long this worker keeps finished jobs, with their history, checkpoints and results: it looks
+    /// once a minute and deletes, oldest first, what ended longer ago. Default: succeeded ones 24 h,
+    /// cancelled ones 7 days, dead letters 30 days.
+    ///
+    /// [`Retention::FOREVER`] deletes nothing, and [`Duration::MAX`] nothing of one state; then someone
+    /// else should: `jobs prune`, or [`Jobs::prune`]. Every worker deletes for all kinds by its own
+    /// retention, so the shortest among the live ones counts.
+    ///
+    /// What is deleted binds no unique key and answers no wait: keep succeeded jobs for at least the
+    /// longest period of [`unique_for`](crate::Enqueue::unique_for).
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// use jobs_runtime::store::Retention;
+    /// # fn set(worker: jobs_runtime::Worker<()>) -> jobs_runtime::Worker<()> {
+    /// worker.retention(Retention {
+    ///     succeeded: Duration::from_hours(24 * 8),
+    ///     dead: Duration::MAX,
+    ///     ..Retention::default()
+    /// })
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn retention(mut self, retention: Retention) -> Self {
+        self.wanted.retention = retention;
         self
     }
 
@@ -524,6 +554,7 @@ impl Wanted {
             poll_interval: self.poll_interval,
             drain: budget.drain(),
             stranded_deadline: self.stranded_deadline,
+            retention: self.retention,
         })
     }
 }

@@ -38,7 +38,7 @@ pub struct Swept {
     pub jobs: Vec<(JobId, State)>,
 }
 
-/// How long finished jobs are kept.
+/// How long finished jobs are kept, counted from their ends; [`Duration::MAX`] is for ever.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Retention {
     /// Succeeded jobs. Default: 24 h.
@@ -47,6 +47,12 @@ pub struct Retention {
     pub cancelled: Duration,
     /// Dead letters. Default: 30 days.
     pub dead: Duration,
+}
+
+impl Retention {
+    /// Nothing is ever deleted, and the store grows with every job.
+    pub const FOREVER: Self =
+        Self { succeeded: Duration::MAX, cancelled: Duration::MAX, dead: Duration::MAX };
 }
 
 impl Default for Retention {

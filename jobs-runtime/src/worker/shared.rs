@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use jobs_core::store::{Author, Drained, Store};
+use jobs_core::store::{Author, Drained, Retention, Store};
 use jobs_core::{Lease, QueueName, WorkerId, WorkerName};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -32,6 +32,7 @@ pub(crate) struct Settings {
     /// How long a drain may take.
     pub(crate) drain: Duration,
     pub(crate) stranded_deadline: Option<Duration>,
+    pub(crate) retention: Retention,
 }
 
 /// What the loops of one worker share.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use jobs_core::store::{Promoted, Retention, Sweep};
+use jobs_core::store::{Promoted, Sweep};
 use jobs_core::{Route, RouteVerdict, StoreError, jittered};
 
 use super::lease::Tenure;
@@ -123,7 +123,7 @@ pub(super) async fn prune_loop<S>(shared: Arc<Shared<S>>) {
 /// Ends what nobody started in time, and deletes what is old; answers the larger of the two batches.
 async fn upkeep_batch<S>(shared: &Shared<S>) -> Result<u32, StoreError> {
     let expired = shared.store().expire(BATCH).await?;
-    let pruned = shared.store().prune(Retention::default(), BATCH).await?;
+    let pruned = shared.store().prune(shared.settings.retention, BATCH).await?;
     Ok(expired.max(pruned))
 }
 
