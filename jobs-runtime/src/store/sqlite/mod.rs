@@ -172,6 +172,16 @@ impl SqliteStore {
         Ok(Self { inner: Arc::new(inner) })
     }
 
+    /// Where the file is.
+    pub(crate) fn place(&self) -> String {
+        self.database().display().to_string()
+    }
+
+    /// Makes the file whole by itself, without its log, where nobody else uses it just now.
+    pub(crate) async fn rest(&self) {
+        drop(self.writer().write(wal::Fold).await);
+    }
+
     fn reads(&self) -> &SqlitePool {
         &self.inner.reads
     }
