@@ -406,6 +406,8 @@ impl<S: Clone + Send + Sync + 'static> Wired<S> {
         // A loop that waits for a store which never answers must not hold the application up.
         if tokio::time::timeout(LAST_CALLS, loops.join_all()).await.is_err() {
             tracing::warn!("the store does not answer; leaving its last calls behind");
+        } else {
+            let _ = tokio::time::timeout(LAST_CALLS, shared.jobs.backend().rest()).await;
         }
         // It has nothing left to do: the report was its last word.
         drop(tokio::task::spawn_blocking(move || heartbeat.join()).await);
