@@ -336,6 +336,7 @@ impl<S: Clone + Send + Sync + 'static> Worker<S> {
         let meters = Meters::of(&self.handlers);
         let split = Split::of(settings.drain);
         let answers_within = split.interrupting.saturating_sub(split.quiet);
+        let patience = settings.lease.ask_to_stop();
         let shared = Arc::new(Shared {
             ledger: Ledger::new(settings.concurrency),
             running: Running::default(),
@@ -353,7 +354,7 @@ impl<S: Clone + Send + Sync + 'static> Worker<S> {
             ready: tokio::sync::Notify::new(),
             scheduled: tokio::sync::Notify::new(),
             ended,
-            board: Arc::new(Board::new(answers_within)),
+            board: Arc::new(Board::new(answers_within, patience)),
             tally: Tally::default(),
             meters,
             pulse: shared::Pulse::default(),

@@ -151,7 +151,7 @@ impl<S: Clone + Send + Sync + 'static> Inline<S> {
             jobs: engine.jobs.clone(),
             info: Arc::new(info),
             signals: Arc::new(RunSignals::default()),
-            board: Arc::new(Board::new(ANSWERS_WITHIN)),
+            board: Arc::new(Board::new(ANSWERS_WITHIN, Duration::ZERO)),
         };
         Ok(prepared(self.state.clone(), parts).await)
     }
