@@ -1,6 +1,5 @@
 //! Checkpoints that are put off, too large, or too far apart.
 
-use std::fmt::{Debug, Write as _};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -10,12 +9,9 @@ use jobs_runtime::store::Redrive;
 use jobs_runtime::{JobId, JobRecord, JobsBuilder, ManualClock, State, Timestamp};
 use serde::{Deserialize, Serialize};
 use sqlx::Sqlite;
-use tracing::field::{Field, Visit};
-use tracing::span::{Attributes, Id, Record};
-use tracing::{Event, Metadata, Subscriber};
 
 use crate::support::{
-    App, Fresh, Running, SCHEMES, ended, fresh, open, open_sqlite, until, worker,
+    App, Fresh, Lines, Running, SCHEMES, ended, fresh, open, open_sqlite, until, worker,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -212,46 +208,6 @@ async fn save_bulk(job: SaveBulk, cx: JobContext<App, Bulk>) -> Result<(), JobEr
     Ok(())
 }
 
-/// Keeps what is warned of, with its fields.
-#[derive(Clone, Default)]
-struct Warnings(Arc<Mutex<Vec<String>>>);
-
-impl Warnings {
-    fn of(&self, text: &str) -> usize {
-        self.0.lock().unwrap().iter().filter(|line| line.contains(text)).count()
-    }
-}
-
-impl Subscriber for Warnings {
-    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        *metadata.level() <= tracing::Level::WARN
-    }
-
-    fn new_span(&self, _: &Attributes<'_>) -> Id {
-        Id::from_u64(1)
-    }
-
-    fn record(&self, _: &Id, _: &Record<'_>) {}
-
-    fn record_follows_from(&self, _: &Id, _: &Id) {}
-
-    fn event(&self, event: &Event<'_>) {
-        struct Line(String);
-        impl Visit for Line {
-            fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
-                write!(self.0, "{}={value:?} ", field.name()).expect("a text takes it");
-            }
-        }
-        let mut line = Line(String::new());
-        event.record(&mut line);
-        self.0.lock().unwrap().push(line.0);
-    }
-
-    fn enter(&self, _: &Id) {}
-
-    fn exit(&self, _: &Id) {}
-}
-
 async fn run_bulk(jobs: &Fresh, bytes: &[usize], wait_ms: u64) -> JobRecord {
     let bytes = bytes.to_vec();
     let id: JobId = jobs.enqueue(SaveBulk { bytes, wait_ms }).await.unwrap().id();
@@ -277,7 +233,7 @@ async fn a_checkpoint_at_the_limit_is_saved_and_one_byte_more_is_a_permanent_err
 
 #[tokio::test]
 async fn large_checkpoints_and_far_ones_are_warned_of_once_with_their_kind() {
-    let warnings = Warnings::default();
+    let warnings = Lines::default();
     let _guard = tracing::subscriber::set_default(warnings.clone());
     let jobs = open_sqlite().await;
     let handlers = Registry::new().handle(save_bulk).build().unwrap();
@@ -290,7 +246,7 @@ async fn large_checkpoints_and_far_ones_are_warned_of_once_with_their_kind() {
     assert_eq!((warnings.of("is large"), warnings.of("further apart")), (1, 0));
     run_bulk(&jobs, &[10, 20, 30], 150).await;
     assert_eq!((warnings.of("is large"), warnings.of("further apart")), (1, 1));
-    for line in warnings.0.lock().unwrap().iter().filter(|line| line.contains("checkpoint")) {
+    for line in warnings.all().iter().filter(|line| line.contains("a checkpoint is")) {
         assert!(line.contains("kind=\"test.bulk\""), "{line}");
     }
     running.stop().await;
