@@ -386,6 +386,7 @@ impl<S: Clone + Send + Sync + 'static> Wired<S> {
         #[cfg(feature = "http")]
         let served = self.door.map(|door| door.serve(&shared)).transpose()?;
         register(&shared).await?;
+        tell(&shared);
         shared.notifier.ready();
         let (reports, report) = oneshot::channel();
         let heartbeat = heartbeat.start(shared.clone(), stop, reports)?;
@@ -476,6 +477,45 @@ async fn register<S>(shared: &Shared<S>) -> Result<(), StoreError> {
         "registered"
     );
     Ok(())
+}
+
+/// Says what a person who starts a worker asks: which store, which queues, what it knows.
+fn tell<S>(shared: &Shared<S>) {
+    let queues: Vec<&str> = shared.settings.queues.iter().map(QueueName::as_str).collect();
+    let (store, queues) = (shared.jobs.backend().place(), queues.join(", "));
+    let (kinds, schedules) = (shared.handlers.all().len(), shared.handlers.schedules().len());
+    tracing::info!(kinds, schedules, "working {store}: queues {queues}");
+}
+
+/// An earlier registration of this process, and what it held when the lease was lost.
+struct Earlier {
+    worker: WorkerId,
+    runs: Vec<Fence>,
+}
+
+/// How often is looked whether all that an earlier registration held is settled.
+const EARLIER_PAUSE: Duration = Duration::from_millis(100);
+
+/// Closes what is left of an earlier registration, once all it held has ended and is settled: people
+/// would else see two workers for one process, and one of them die. Answers whether that is over.
+async fn close_earlier<S>(shared: &Shared<S>, earlier: &Earlier) -> bool {
+    if earlier.runs.iter().any(|run| shared.ledger.holds(*run)) {
+        return false;
+    }
+    let leaving = Leaving { known: Some(Vec::new()), ..Leaving::default() };
+    let closed = async {
+        let mut heartbeat = shared.store().heartbeat().await?;
+        heartbeat.close(earlier.worker, &shared.author(), &leaving).await
+    };
+    match tokio::time::timeout(LAST_CALLS, closed).await {
+        Ok(Ok(_)) => {}
+        Ok(Err(error)) => {
+            let error = jobs_core::chain(&error);
+            tracing::debug!(error, "can't close an earlier registration; its lease will end");
+        }
+        Err(_) => tracing::debug!("an earlier registration is not closed; its lease will end"),
+    }
+    true
 }
 
 /// Registers anew whenever the lease is lost.

@@ -13,6 +13,7 @@ use jobs_core::drain::Split;
 
 use super::systemd;
 use crate::error::{Error, ErrorKind};
+use crate::log;
 use crate::registry::Handlers;
 
 /// Kubernetes' own default: a supervisor that says nothing is most likely that one.
@@ -109,10 +110,10 @@ impl Budget {
             grace_period = ?self.grace,
             pre_stop_delay = ?self.pre_stop,
             from = %self.source,
-            finish_until = ?quiet,
-            return_until = ?interrupting,
-            release_until = ?releasing,
-            exit_at = ?exit,
+            finish_until = ?log::rounded(quiet),
+            return_until = ?log::rounded(interrupting),
+            release_until = ?log::rounded(releasing),
+            exit_at = ?log::rounded(exit),
             "the budget of a drain"
         );
         for handled in handlers.all() {
@@ -124,7 +125,7 @@ impl Budget {
                 tracing::warn!(
                     kind = %handled.kind,
                     ?timeout,
-                    finish_until = ?quiet,
+                    finish_until = ?log::rounded(quiet),
                     grace_period = ?self.grace,
                     needed = ?needed,
                     "a run of this kind may take longer than a drain waits for it: a deploy then \
