@@ -521,10 +521,20 @@ async fn close_earlier<S>(shared: &Shared<S>, earlier: &Earlier) -> bool {
 /// Registers anew whenever the lease is lost.
 async fn tenure_loop<S>(shared: Arc<Shared<S>>) {
     let mut tenure = shared.tenancy.watch();
+    let mut earlier: Vec<Earlier> = Vec::new();
     loop {
         tokio::select! {
             biased;
             () = shared.over.cancelled() => return,
+            () = tokio::time::sleep(EARLIER_PAUSE), if !earlier.is_empty() => {
+                let Some(first) = earlier.first() else { continue };
+                if close_earlier(&shared, first).await {
+                    earlier.remove(0);
+                }
+                if *tenure.borrow() != Tenure::Lost {
+                    continue;
+                }
+            }
             lost = tenure.wait_for(|tenure| *tenure == Tenure::Lost) => {
                 if lost.is_err() {
                     return;
@@ -535,7 +545,13 @@ async fn tenure_loop<S>(shared: Arc<Shared<S>>) {
         if shared.intake_closed.is_cancelled() {
             return;
         }
-        if let Err(error) = register(&shared).await {
+        let lost = shared.tenancy.to_close();
+        let runs = shared.ledger.fences();
+        let registered = register(&shared).await;
+        if let Some(worker) = lost.filter(|_| registered.is_ok()) {
+            earlier.push(Earlier { worker, runs });
+        }
+        if let Err(error) = registered {
             log::REGISTER.write(shared.elapsed(), || {
                 let error = jobs_core::chain(&error);
                 tracing::warn!(error, "can't register anew; trying again");
