@@ -33,7 +33,7 @@ const STORES: [MakeSetup; 2] = [Setup::over_sqlite, Setup::over_postgres];
 /// Does the same over each store, at the same time: most of it is waiting.
 async fn over_each_store(test: impl AsyncFn(MakeSetup)) {
     let [one, other] = STORES;
-    tokio::join!(test(one), test(other));
+    tokio::join!(Box::pin(test(one)), Box::pin(test(other)));
 }
 
 /// Waits for a process's end, and keeps nobody else from waiting.
