@@ -526,20 +526,20 @@ async fn tenure_loop<S>(shared: Arc<Shared<S>>) {
         tokio::select! {
             biased;
             () = shared.over.cancelled() => return,
-            () = tokio::time::sleep(EARLIER_PAUSE), if !earlier.is_empty() => {
-                let Some(first) = earlier.first() else { continue };
-                if close_earlier(&shared, first).await {
-                    earlier.remove(0);
-                }
-                if *tenure.borrow() != Tenure::Lost {
-                    continue;
-                }
-            }
+            () = tokio::time::sleep(EARLIER_PAUSE), if !earlier.is_empty() => {}
             lost = tenure.wait_for(|tenure| *tenure == Tenure::Lost) => {
                 if lost.is_err() {
                     return;
                 }
             }
+        }
+        if shared.tenancy.tenure() != Tenure::Lost {
+            if let Some(first) = earlier.first()
+                && close_earlier(&shared, first).await
+            {
+                earlier.remove(0);
+            }
+            continue;
         }
         shared.ledger.abort_all(Reason::Lease);
         if shared.intake_closed.is_cancelled() {
