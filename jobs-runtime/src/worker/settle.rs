@@ -371,52 +371,7 @@ fn told<S>(shared: &Shared<S>, ended: &Ended, answer: Settled, due: Due) {
         Ending::Failed(Failure { class, text, .. })
         | Ending::Unreadable(Failure { class, text, .. }) => {
             Tally::count(&shared.tally.settled);
-            let Run { counters, budget, .. } = &ended.run;
-            let (nth, of) = (counters.failures.saturating_add(1), budget.max_failures);
-            let error = text;
-            log::FAILED.write(shared.elapsed(), |left_out| match (state, due) {
-                (State::Dead, _) => {
-                    tracing::error!(
-                        job,
-                        kind,
-                        class,
-                        error,
-                        left_out,
-                        "dead letter after failure {nth} of {of}"
-                    );
-                }
-                (State::Cancelled, _) => {
-                    tracing::warn!(
-                        job,
-                        kind,
-                        class,
-                        error,
-                        left_out,
-                        "failed {nth} of {of}; it was cancelled"
-                    );
-                }
-                (_, Due::In(wait)) => {
-                    let wait = log::rounded(wait);
-                    tracing::warn!(
-                        job,
-                        kind,
-                        class,
-                        error,
-                        left_out,
-                        "failed {nth} of {of}; again in {wait:?}"
-                    );
-                }
-                (_, Due::At(_) | Due::Unchanged) => {
-                    tracing::warn!(
-                        job,
-                        kind,
-                        class,
-                        error,
-                        left_out,
-                        "failed {nth} of {of}; it runs again"
-                    );
-                }
-            });
+            failed(shared, ended, (class, text), state, due);
         }
         Ending::Snoozed(wait) => {
             Tally::count(&shared.tally.settled);
@@ -451,6 +406,62 @@ fn told<S>(shared: &Shared<S>, ended: &Ended, answer: Settled, due: Due) {
         }
         Ending::Crashed(_) => tracing::warn!(job, kind, %state, "crashed"),
     }
+}
+
+/// Logs a failure: a retry, with when that comes, or a dead letter.
+fn failed<S>(
+    shared: &Shared<S>,
+    ended: &Ended,
+    (class, error): (&str, &str),
+    state: State,
+    due: Due,
+) {
+    let (job, kind) = (ended.run.fence.job.0, ended.kind.as_str());
+    let Run { counters, budget, .. } = &ended.run;
+    let (nth, of) = (counters.failures.saturating_add(1), budget.max_failures);
+    log::FAILED.write(shared.elapsed(), |left_out| match (state, due) {
+        (State::Dead, _) => {
+            tracing::error!(
+                job,
+                kind,
+                class,
+                error,
+                left_out,
+                "dead letter after failure {nth} of {of}"
+            );
+        }
+        (State::Cancelled, _) => {
+            tracing::warn!(
+                job,
+                kind,
+                class,
+                error,
+                left_out,
+                "failed {nth} of {of}; it was cancelled"
+            );
+        }
+        (_, Due::In(wait)) => {
+            let wait = log::rounded(wait);
+            tracing::warn!(
+                job,
+                kind,
+                class,
+                error,
+                left_out,
+                "failed {nth} of {of}; again in {wait:?}"
+            );
+        }
+        (_, Due::At(_) | Due::Unchanged) => {
+            tracing::warn!(
+                job,
+                kind,
+                class,
+                error,
+                left_out,
+                "failed {nth} of {of}; it runs again"
+            );
+        }
+    });
 }
 
 /// The failure of a handler that said it was done, though its `done_in` was not committed.
