@@ -120,7 +120,9 @@ impl PostgresStore {
     /// Where a server is, as `host:port/database`: an address without its user and password.
     #[cfg(feature = "cli")]
     pub(crate) fn place_of(url: &str) -> Result<String, StoreError> {
-        url::connect_options(url).map(|address| url::place(&address))
+        let options = url::connect_options(url)?;
+        let database = options.get_database().unwrap_or_default();
+        Ok(format!("{}:{}/{database}", options.get_host(), options.get_port()))
     }
 
     /// Where the server is, and in which schema the tables are.
