@@ -8,7 +8,6 @@ use std::fmt;
 ///
 /// Expected results of the protocol (lease lost, nothing ready, already there) are values of the
 /// operations, never errors.
-#[derive(Debug)]
 pub struct StoreError {
     kind: StoreErrorKind,
     what: String,
@@ -79,6 +78,13 @@ impl fmt::Display for StoreError {
     }
 }
 
+/// For people too: `main` prints an error that it returns by this.
+impl fmt::Debug for StoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&chain(self))
+    }
+}
+
 impl StdError for StoreError {
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
         self.source.as_deref().map(|source| source as &(dyn StdError + 'static))
@@ -99,4 +105,40 @@ pub fn chain(error: &(dyn StdError + 'static)) -> String {
         cause = error.source();
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Errors of the world: most repeat their cause in their own text.
+    #[derive(Debug)]
+    struct Says(&'static str, Option<Box<Says>>);
+
+    impl fmt::Display for Says {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str(self.0)
+        }
+    }
+
+    impl StdError for Says {
+        fn source(&self) -> Option<&(dyn StdError + 'static)> {
+            self.1.as_deref().map(|cause| cause as &(dyn StdError + 'static))
+        }
+    }
+
+    #[test]
+    fn each_cause_is_said_once() {
+        let refused = Says("connection refused", None);
+        let driver = Says("can't speak to it: connection refused", Some(Box::new(refused)));
+        let error = StoreError::new(StoreErrorKind::Unavailable, "no connection").because(driver);
+        let told = "no connection: can't speak to it: connection refused";
+        assert_eq!(chain(&error), told);
+        assert_eq!(format!("{error:?}"), told);
+    }
+
+    #[test]
+    fn a_cause_that_says_nothing_adds_nothing() {
+        assert_eq!(chain(&Says("failed", Some(Box::new(Says("", None))))), "failed");
+    }
 }

@@ -191,6 +191,9 @@ pub trait Store: Schedules + 'static {
     ///
     /// Each worker is taken back in one transaction with its runs; locked rows are left for the
     /// next sweep. Partial: at most `limit` jobs.
+    ///
+    /// In a job's history that is an act of the worker that lost the run, and of its build, as
+    /// [`Sweep::author`] says; the text tells who noticed.
     async fn sweep(&self, sweep: &Sweep) -> Result<Swept>;
 
     /// Gives a worker a [`Duty`], unless another one has it whose lease is open and who does not

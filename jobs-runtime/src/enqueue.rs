@@ -127,8 +127,8 @@ impl<'a, A: Answer> Enqueue<'a, A> {
     /// At most one job with this key in each period, whatever became of the first: periods begin at
     /// their multiples since 1970-01-01T00:00:00Z, by this process's clock, and at least 1 s each.
     ///
-    /// It holds for as long as the first is kept, so a period should not be longer than the retention
-    /// of succeeded jobs.
+    /// It holds for as long as the first is kept: workers delete succeeded jobs after 24 h, so for a
+    /// longer period set a longer [`retention`](crate::Worker::retention) in every worker of the store.
     pub fn unique_for(mut self, period: Duration) -> Self {
         let seconds = i64::try_from(period.as_secs()).unwrap_or(i64::MAX);
         if seconds < 1 {

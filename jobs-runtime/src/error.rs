@@ -5,12 +5,18 @@ use std::fmt;
 
 use jobs_core::{EnvelopeError, InvalidName, StoreError, StoreErrorKind};
 
-/// Why a call did not do what it was asked to.
-#[derive(Debug)]
+/// Why a call did not do what it was asked to: one sentence, of the store where that failed, and
+/// its causes. `{:?}`, by which `main` prints what it returns, is both in one line.
 pub struct Error {
     kind: ErrorKind,
-    what: String,
-    source: Option<Box<dyn StdError + Send + Sync>>,
+    why: Why,
+}
+
+/// What speaks for an error.
+enum Why {
+    Said(String),
+    Store(StoreError),
+    Envelope(EnvelopeError),
 }
 
 /// What kind of trouble it is.
@@ -39,7 +45,7 @@ pub enum ErrorKind {
 
 impl Error {
     pub(crate) fn new(kind: ErrorKind, what: impl Into<String>) -> Self {
-        Self { kind, what: what.into(), source: None }
+        Self { kind, why: Why::Said(what.into()) }
     }
 
     /// What kind of trouble it is.
@@ -49,38 +55,48 @@ impl Error {
 
     /// Whether the same call may work later without anyone changing anything.
     pub fn is_transient(&self) -> bool {
-        let store = self.source.as_ref().and_then(|source| source.downcast_ref::<StoreError>());
-        store.is_some_and(StoreError::is_transient)
+        match &self.why {
+            Why::Store(error) => error.is_transient(),
+            Why::Said(_) | Why::Envelope(_) => false,
+        }
     }
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.what)
+        match &self.why {
+            Why::Said(what) => f.write_str(what),
+            Why::Store(error) => fmt::Display::fmt(error, f),
+            Why::Envelope(error) => fmt::Display::fmt(error, f),
+        }
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&jobs_core::chain(self))
     }
 }
 
 impl StdError for Error {
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
-        self.source.as_deref().map(|source| source as &(dyn StdError + 'static))
+        match &self.why {
+            Why::Said(_) => None,
+            Why::Store(error) => error.source(),
+            Why::Envelope(error) => error.source(),
+        }
     }
 }
 
 impl From<StoreError> for Error {
     fn from(error: StoreError) -> Self {
-        let kind = ErrorKind::Store(error.kind());
-        Self {
-            kind,
-            what: "the job store refused or failed".to_owned(),
-            source: Some(error.into()),
-        }
+        Self { kind: ErrorKind::Store(error.kind()), why: Why::Store(error) }
     }
 }
 
 impl From<EnvelopeError> for Error {
     fn from(error: EnvelopeError) -> Self {
-        let what = "the job can't be stored".to_owned();
-        Self { kind: ErrorKind::Payload, what, source: Some(error.into()) }
+        Self { kind: ErrorKind::Payload, why: Why::Envelope(error) }
     }
 }
 

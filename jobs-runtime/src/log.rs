@@ -33,6 +33,17 @@ pub(crate) static PUBLISH: Seldom = Seldom::new();
 pub(crate) static GATE: Seldom = Seldom::new();
 pub(crate) static WARNINGS: Seldom = Seldom::new();
 
+/// A span as a person reads it: tenths of a second below ten, whole seconds from there on.
+pub(crate) fn rounded(span: Duration) -> Duration {
+    let step_ms = if span < Duration::from_secs(10) { 100 } else { 1_000 };
+    let span_ms = u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
+    // What is short must not read as nothing.
+    if span_ms < step_ms {
+        return Duration::from_millis(span_ms);
+    }
+    Duration::from_millis(span_ms.saturating_add(step_ms / 2) / step_ms * step_ms)
+}
+
 impl Seldom {
     pub(crate) const fn new() -> Self {
         Self { last_us: AtomicU64::new(0) }
@@ -111,5 +122,15 @@ mod tests {
         few.write(Duration::from_secs(2), |left_out| told.push(left_out));
         few.write(Duration::from_secs(2), |left_out| told.push(left_out));
         assert_eq!(told[20..], [30, 0]);
+    }
+
+    #[test]
+    fn spans_are_told_as_people_say_them() {
+        let told = |ms| format!("{:?}", rounded(Duration::from_millis(ms)));
+        assert_eq!(told(0), "0ns");
+        assert_eq!(told(40), "40ms");
+        assert_eq!(told(7_333), "7.3s");
+        assert_eq!(told(24_400), "24s");
+        assert_eq!(told(86_399_600), "86400s");
     }
 }

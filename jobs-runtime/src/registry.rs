@@ -361,8 +361,8 @@ impl<S> Handlers<S> {
     }
 }
 
-/// Every mistake of a [`Registry`], one a line.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Every mistake of a [`Registry`].
+#[derive(Clone, PartialEq, Eq)]
 pub struct RegistryError {
     problems: Vec<String>,
 }
@@ -377,6 +377,13 @@ impl RegistryError {
 impl fmt::Display for RegistryError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "the registry has mistakes: {}", self.problems.join("; "))
+    }
+}
+
+/// For people too: `main` prints an error that it returns by this.
+impl fmt::Debug for RegistryError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 

@@ -36,9 +36,9 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use jobs_core::StoreError;
 use jobs_core::drain::Split;
-use jobs_core::store::{Drained, NewWorker};
+use jobs_core::store::{Drained, Leaving, NewWorker, Retention};
+use jobs_core::{Fence, QueueName, StoreError, WorkerId};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -210,6 +210,34 @@ impl<S: Clone + Send + Sync + 'static> Worker<S> {
         self
     }
 
+    /// How long this worker keeps finished jobs, with their history, checkpoints and results: it looks
+    /// once a minute and deletes, oldest first, what ended longer ago. Default: succeeded ones 24 h,
+    /// cancelled ones 7 days, dead letters 30 days.
+    ///
+    /// [`Retention::FOREVER`] deletes nothing, and [`Duration::MAX`] nothing of one state; then someone
+    /// else should: `jobs prune`, or [`Jobs::prune`]. Every worker deletes for all kinds by its own
+    /// retention, so the shortest among the live ones counts.
+    ///
+    /// What is deleted binds no unique key and answers no wait: keep succeeded jobs for at least the
+    /// longest period of [`unique_for`](crate::Enqueue::unique_for).
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// use jobs_runtime::store::Retention;
+    /// # fn set(worker: jobs_runtime::Worker<()>) -> jobs_runtime::Worker<()> {
+    /// worker.retention(Retention {
+    ///     succeeded: Duration::from_hours(24 * 8),
+    ///     dead: Duration::MAX,
+    ///     ..Retention::default()
+    /// })
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn retention(mut self, retention: Retention) -> Self {
+        self.wanted.retention = retention;
+        self
+    }
+
     /// Runs until SIGTERM or SIGINT, then drains. A second signal moves the drain on one phase.
     ///
     /// The process is gone before the grace period ends, since then the supervisor would kill it: if
@@ -277,6 +305,7 @@ impl<S: Clone + Send + Sync + 'static> Worker<S> {
         let meters = Meters::of(&self.handlers);
         let split = Split::of(settings.drain);
         let answers_within = split.interrupting.saturating_sub(split.quiet);
+        let patience = settings.lease.ask_to_stop();
         let shared = Arc::new(Shared {
             ledger: Ledger::new(settings.concurrency),
             running: Running::default(),
@@ -293,7 +322,7 @@ impl<S: Clone + Send + Sync + 'static> Worker<S> {
             ready: tokio::sync::Notify::new(),
             scheduled: tokio::sync::Notify::new(),
             ended,
-            board: Arc::new(Board::new(answers_within)),
+            board: Arc::new(Board::new(answers_within, patience)),
             tally: Tally::default(),
             meters,
             pulse: shared::Pulse::default(),
@@ -325,6 +354,7 @@ impl<S: Clone + Send + Sync + 'static> Wired<S> {
         #[cfg(feature = "http")]
         let served = self.door.map(|door| door.serve(&shared)).transpose()?;
         register(&shared).await?;
+        tell(&shared);
         shared.notifier.ready();
         let (reports, report) = oneshot::channel();
         let heartbeat = heartbeat.start(shared.clone(), stop, reports)?;
@@ -347,6 +377,8 @@ impl<S: Clone + Send + Sync + 'static> Wired<S> {
         let ended = async { while loops.join_next().await.is_some() {} };
         if tokio::time::timeout(LAST_CALLS, ended).await.is_err() {
             tracing::warn!("the store does not answer; leaving its last calls behind");
+        } else {
+            let _ = tokio::time::timeout(LAST_CALLS, shared.jobs.backend().rest()).await;
         }
         // It has nothing left to do: the report was its last word.
         drop(tokio::task::spawn_blocking(move || heartbeat.join()).await);
@@ -432,24 +464,79 @@ async fn register<S>(shared: &Shared<S>) -> Result<(), StoreError> {
     Ok(())
 }
 
+/// Says what a person who starts a worker asks: which store, which queues, what it knows.
+fn tell<S>(shared: &Shared<S>) {
+    let queues: Vec<&str> = shared.settings.queues.iter().map(QueueName::as_str).collect();
+    let (store, queues) = (shared.jobs.backend().place(), queues.join(", "));
+    let (kinds, schedules) = (shared.handlers.all().len(), shared.handlers.schedules().len());
+    tracing::info!(kinds, schedules, "working {store}: queues {queues}");
+}
+
+/// An earlier registration of this process, and what it held when the lease was lost.
+struct Earlier {
+    worker: WorkerId,
+    runs: Vec<Fence>,
+}
+
+/// How often is looked whether all that an earlier registration held is settled.
+const EARLIER_PAUSE: Duration = Duration::from_millis(100);
+
+/// Closes what is left of an earlier registration, once all it held has ended and is settled: people
+/// would else see two workers for one process, and one of them die. Answers whether that is over.
+async fn close_earlier<S>(shared: &Shared<S>, earlier: &Earlier) -> bool {
+    if earlier.runs.iter().any(|run| shared.ledger.holds(*run)) {
+        return false;
+    }
+    let leaving = Leaving { known: Some(Vec::new()), ..Leaving::default() };
+    let closed = async {
+        let mut heartbeat = shared.store().heartbeat().await?;
+        heartbeat.close(earlier.worker, &shared.author(), &leaving).await
+    };
+    match tokio::time::timeout(LAST_CALLS, closed).await {
+        Ok(Ok(_)) => {}
+        Ok(Err(error)) => {
+            let error = jobs_core::chain(&error);
+            tracing::debug!(error, "can't close an earlier registration; its lease will end");
+        }
+        Err(_) => tracing::debug!("an earlier registration is not closed; its lease will end"),
+    }
+    true
+}
+
 /// Registers anew whenever the lease is lost.
 async fn tenure_loop<S>(shared: Arc<Shared<S>>) {
     let mut tenure = shared.tenancy.watch();
+    let mut earlier: Vec<Earlier> = Vec::new();
     loop {
         tokio::select! {
             biased;
             () = shared.over.cancelled() => return,
+            () = tokio::time::sleep(EARLIER_PAUSE), if !earlier.is_empty() => {}
             lost = tenure.wait_for(|tenure| *tenure == Tenure::Lost) => {
                 if lost.is_err() {
                     return;
                 }
             }
         }
+        if shared.tenancy.tenure() != Tenure::Lost {
+            if let Some(first) = earlier.first()
+                && close_earlier(&shared, first).await
+            {
+                earlier.remove(0);
+            }
+            continue;
+        }
         shared.ledger.abort_all(Reason::Lease);
         if shared.intake_closed.is_cancelled() {
             return;
         }
-        if let Err(error) = register(&shared).await {
+        let lost = shared.tenancy.to_close();
+        let runs = shared.ledger.fences();
+        let registered = register(&shared).await;
+        if let Some(worker) = lost.filter(|_| registered.is_ok()) {
+            earlier.push(Earlier { worker, runs });
+        }
+        if let Err(error) = registered {
             log::REGISTER.write(shared.elapsed(), || {
                 let error = jobs_core::chain(&error);
                 tracing::warn!(error, "can't register anew; trying again");

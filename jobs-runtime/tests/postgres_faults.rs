@@ -168,6 +168,9 @@ fn who_reaches_no_server_or_no_connection_is_told_what_to_look_at() {
         let error = PostgresStore::open(url, PostgresOptions::default()).await.unwrap_err();
         assert_eq!(error.kind(), StoreErrorKind::Unavailable);
         assert!(error.to_string().contains("does the server run"), "{error}");
+        let place = "no connection to 127.0.0.1:1/shop, schema \"jobs\"";
+        assert!(error.to_string().starts_with(place), "{error}");
+        assert_eq!(format!("{error:?}").matches("onnection refused").count(), 1, "{error:?}");
     });
     with_schema(async |schema| {
         let options = PostgresOptions::default().schema(&schema).connections(1);

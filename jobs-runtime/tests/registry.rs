@@ -108,3 +108,13 @@ fn a_registry_without_a_clash_is_built() {
     let registry = Registry::new().handle(ignore::<billing::Charge>).handle(ignore::<Restore>);
     assert!(registry.retired("mail.digest").retired("mail.digest").build().is_ok());
 }
+
+#[test]
+fn the_mistakes_are_a_sentence_however_they_are_printed() {
+    let registry = Registry::new().handle(ignore::<Refund>).retired("refund");
+    let error = registry.build().unwrap_err();
+    let told = "the registry has mistakes: kind `refund` is retired, but registry::Refund still \
+                handles it";
+    assert_eq!(error.to_string(), told);
+    assert_eq!(format!("{error:?}"), told);
+}

@@ -266,7 +266,7 @@ checks! { $
         only_a_crash_alone_is_deadly
         a_sweep_judges_by_the_counters_and_the_budget_on_the_row
         a_cancelled_run_is_not_brought_back_by_a_sweep
-        a_sweep_is_signed_by_its_author
+        a_crash_is_recorded_against_the_worker_that_was_lost
         draws_spread_the_waits_of_a_sweep
         closing_gives_back_as_interruptions
         what_a_leaving_worker_does_not_know_of_goes_back_as_unstarted

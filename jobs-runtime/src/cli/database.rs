@@ -45,7 +45,7 @@ impl Globals {
     pub(super) fn place(&self) -> Result<String> {
         Ok(match self.address()? {
             (url, Scheme::Postgres) => {
-                format!("{} (schema {})", PostgresStore::place(url)?, self.schema())
+                format!("{} (schema {})", PostgresStore::place_of(url)?, self.schema())
             }
             (url, Scheme::Sqlite) => {
                 let path = url.split_once("://").map_or(url, |(_, path)| path);

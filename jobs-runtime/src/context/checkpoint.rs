@@ -4,11 +4,12 @@ use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use jobs_core::Versioned;
 use jobs_core::store::{CheckpointSave, Standing};
+use jobs_core::{StoreError, Versioned};
 
 use super::{JobContext, unanswered};
 use crate::handler::JobError;
+use crate::log;
 use crate::run::{self, Before, Wrote};
 use crate::store::UserTransaction;
 
@@ -16,6 +17,11 @@ use crate::store::UserTransaction;
 pub const MAX_CHECKPOINT_BYTES: usize = 64 * 1024;
 /// A checkpoint above this is warned of: it is written again and again.
 const LARGE_CHECKPOINT_BYTES: usize = 8 * 1024;
+
+/// The first pause between two tries while the store is away; it doubles.
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+/// The longest of these pauses.
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 /// When a run saved, in microseconds of the clock; 0: not yet.
 #[derive(Debug, Default)]
@@ -71,9 +77,12 @@ impl<S, C: Versioned> JobContext<S, C> {
     /// is written when its time has come, when the handler is asked to return, and when the run
     /// ends, however it does; only a process that is killed loses it.
     ///
+    /// While the store is away it tries again, for 22 s of a lease of 30 s and in proportion, or until
+    /// the handler is asked to return: a server that restarts interrupts no run.
+    ///
     /// # Errors
     /// An [`Interrupted`](crate::Interrupted), to be passed on with `?`; an infrastructure error when
-    /// the store can't save it; a permanent one, of the class `checkpoint_too_large`, when it is
+    /// the store could not save it in that time; a permanent one, of the class `checkpoint_too_large`, when it is
     /// larger than [`MAX_CHECKPOINT_BYTES`].
     ///
     /// # Cancel safety
@@ -90,7 +99,7 @@ impl<S, C: Versioned> JobContext<S, C> {
             return Ok(());
         }
         self.parts.signals.note_write(Wrote::Checkpoint);
-        match run::save(self.parts.jobs.store(), &save).await {
+        match self.saved(&save, now).await {
             Ok(standing) => {
                 kept.settle_checkpoint(&save, None);
                 self.pace.written(now);
@@ -103,6 +112,31 @@ impl<S, C: Versioned> JobContext<S, C> {
                 }
                 Err(unanswered(error.into()))
             }
+        }
+    }
+
+    /// Saves a checkpoint, however often that takes, until the handler is asked to return or the
+    /// patience of its worker ends.
+    async fn saved(&self, save: &CheckpointSave, begun: Duration) -> Result<Standing, StoreError> {
+        let (jobs, board) = (&self.parts.jobs, &self.parts.board);
+        let mut pause = FIRST_PAUSE;
+        loop {
+            let error = match run::save(jobs.store(), save).await {
+                Ok(standing) => return Ok(standing),
+                Err(error) => error,
+            };
+            let now = jobs.clock().elapsed();
+            let is_over = now.saturating_sub(begun) >= board.patience();
+            if is_over || !error.is_transient() || self.is_stopping() {
+                return Err(error);
+            }
+            log::CHECKPOINT.write(now, || {
+                let (kind, error) = (&*self.parts.info.of.kind, jobs_core::chain(&error));
+                tracing::warn!(kind, error, "can't save a checkpoint; trying again");
+            });
+            // A stop is answered at once: by one more try, which is the last.
+            let _ = tokio::time::timeout(pause, self.stopping()).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
         }
     }
 

@@ -13,18 +13,25 @@ use super::RunSignals;
 pub(crate) struct Board {
     /// How long a handler has to return once it is asked to, before it is aborted.
     answers_within: Duration,
+    /// For how long a checkpoint is tried again that the store does not take: what is left of a lease
+    /// when its worker asks the handlers to stop is for aborting them.
+    patience: Duration,
     /// The runs that have told something since it was last written, each once.
     told: Mutex<Vec<(Fence, Arc<RunSignals>)>>,
     news: Notify,
 }
 
 impl Board {
-    pub(crate) fn new(answers_within: Duration) -> Self {
-        Self { answers_within, told: Mutex::default(), news: Notify::new() }
+    pub(crate) fn new(answers_within: Duration, patience: Duration) -> Self {
+        Self { answers_within, patience, told: Mutex::default(), news: Notify::new() }
     }
 
     pub(crate) fn answers_within(&self) -> Duration {
         self.answers_within
+    }
+
+    pub(crate) fn patience(&self) -> Duration {
+        self.patience
     }
 
     /// A run has progress to be written.

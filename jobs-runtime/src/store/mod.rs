@@ -152,6 +152,26 @@ macro_rules! joined {
 }
 
 impl Backend {
+    /// Leaves the store in a state in which it may be copied or moved, now that a worker has ended.
+    pub(crate) async fn rest(&self) {
+        #[cfg(feature = "sqlite")]
+        if let Self::Sqlite(store) = self {
+            store.rest().await;
+        }
+    }
+
+    /// Where the store is, for people: a file, or a server without user and password.
+    pub(crate) fn place(&self) -> String {
+        match self {
+            Self::Memory(_) => "a store in memory".to_owned(),
+            #[cfg(feature = "sqlite")]
+            Self::Sqlite(store) => store.place(),
+            #[cfg(feature = "postgres")]
+            Self::Postgres(store) => store.place(),
+            Self::Other(store) => format!("the store {}", store.id()),
+        }
+    }
+
     pub(crate) fn store(&self) -> &dyn Store {
         match self {
             Self::Memory(store) => store,

@@ -143,7 +143,7 @@ impl<S: Clone + Send + Sync + 'static> Inline<S> {
             jobs: engine.jobs.clone(),
             info: Arc::new(RunInfo::of(job, handled.of.clone(), None)),
             signals: signals.clone(),
-            board: Arc::new(Board::new(ANSWERS_WITHIN)),
+            board: Arc::new(Board::new(ANSWERS_WITHIN, Duration::ZERO)),
         };
         let result = self.handlers.wrapped(&self.state, prepared, parts).await;
         signals.end_spawned().await;

@@ -14,6 +14,7 @@ use jobs_core::drain::Split;
 
 use super::systemd;
 use crate::error::{Error, ErrorKind};
+use crate::log::rounded;
 use crate::registry::Handlers;
 
 /// Kubernetes' own default: a supervisor that says nothing is most likely that one.
@@ -110,10 +111,10 @@ impl Budget {
             grace_period = ?self.grace,
             pre_stop_delay = ?self.pre_stop,
             from = %self.source,
-            finish_until = ?quiet,
-            return_until = ?interrupting,
-            release_until = ?releasing,
-            exit_at = ?exit,
+            finish_until = ?rounded(quiet),
+            return_until = ?rounded(interrupting),
+            release_until = ?rounded(releasing),
+            exit_at = ?rounded(exit),
             "the budget of a drain"
         );
         for handled in handlers.all() {
@@ -125,7 +126,7 @@ impl Budget {
                 tracing::warn!(
                     kind = %handled.kind,
                     ?timeout,
-                    finish_until = ?quiet,
+                    finish_until = ?rounded(quiet),
                     grace_period = ?self.grace,
                     needed = ?needed,
                     "a run of this kind may take longer than a drain waits for it: a deploy then \

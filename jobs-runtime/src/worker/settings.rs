@@ -5,6 +5,7 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
+use jobs_core::store::Retention;
 use jobs_core::{Lease, QueueName, WorkerName};
 
 use super::budget::{Budget, Stated};
@@ -33,6 +34,7 @@ pub(super) struct Wanted {
     #[cfg(feature = "http")]
     pub(super) health: Option<String>,
     pub(super) stranded_deadline: Option<Duration>,
+    pub(super) retention: Retention,
 }
 
 impl Default for Wanted {
@@ -50,6 +52,7 @@ impl Default for Wanted {
             #[cfg(feature = "http")]
             health: None,
             stranded_deadline: None,
+            retention: Retention::default(),
         }
     }
 }
@@ -67,6 +70,7 @@ pub(crate) struct Settings {
     /// How long a drain may take.
     pub(crate) drain: Duration,
     pub(crate) stranded_deadline: Option<Duration>,
+    pub(crate) retention: Retention,
 }
 
 impl Wanted {
@@ -116,6 +120,7 @@ impl Wanted {
             poll_interval: self.poll_interval,
             drain: budget.drain(),
             stranded_deadline: self.stranded_deadline,
+            retention: self.retention,
         })
     }
 }

@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use jobs_core::store::{Row, Settled};
 use jobs_core::{
-    Budget, ClaimedJob, Counters, Ending, Failure, Fence, Ladder, NOT_PROGRESSING, Notes, Retry,
-    Run, Settlement, State, StoreError, StoreErrorKind, transition,
+    Budget, ClaimedJob, Counters, Due, Ending, Failure, Fence, Ladder, NOT_PROGRESSING, Notes,
+    Retry, Run, Settlement, State, StoreError, StoreErrorKind, transition,
 };
 use tokio::sync::mpsc::UnboundedReceiver;
 
@@ -164,7 +164,7 @@ async fn settle_certain<S>(
     shared.meters.settling(settlements.len());
     let error = match shared.store().settle(&shared.author(), &settlements).await {
         Ok(answers) => {
-            locked.extend(told_all(shared, batch, &answers));
+            locked.extend(told_all(shared, batch, settlements.iter().zip(answers)));
             return Vec::new();
         }
         Err(error) => error,
@@ -202,7 +202,9 @@ async fn settle_one_by_one<S>(
     let mut locked = Vec::new();
     for mut ended in batch {
         match settle_one(shared, &ended).await {
-            Ok(answer) => locked.extend(told_all(shared, vec![ended], &[answer])),
+            Ok((settlement, answer)) => {
+                locked.extend(told_all(shared, vec![ended], [(&settlement, answer)]));
+            }
             // No row's fault after all: it is tried again with those that others hold.
             Err(error) if is_about_no_row(&error) => {
                 if error.is_ambiguous() {
@@ -213,7 +215,9 @@ async fn settle_one_by_one<S>(
             Err(error) => {
                 let plain = ended.unsettleable(&error);
                 match settle_one(shared, &plain).await {
-                    Ok(answer) => locked.extend(told_all(shared, vec![plain], &[answer])),
+                    Ok((settlement, answer)) => {
+                        locked.extend(told_all(shared, vec![plain], [(&settlement, answer)]));
+                    }
                     Err(error) if is_about_no_row(&error) => locked.push(ended),
                     Err(error) => tracing::error!(
                         job = plain.run.fence.job.0,
@@ -235,10 +239,14 @@ fn is_about_no_row(error: &StoreError) -> bool {
     error.is_transient() || matches!(error.kind(), ReadOnly | Schema | Configuration)
 }
 
-async fn settle_one<S>(shared: &Shared<S>, ended: &Ended) -> Result<Settled, StoreError> {
-    let one = [settlement(shared, ended)];
-    let answers = shared.store().settle(&shared.author(), &one).await?;
-    Ok(answers.first().copied().unwrap_or(Settled::LeaseLost))
+async fn settle_one<S>(
+    shared: &Shared<S>,
+    ended: &Ended,
+) -> Result<(Settlement, Settled), StoreError> {
+    let settlement = settlement(shared, ended);
+    let answers =
+        shared.store().settle(&shared.author(), std::slice::from_ref(&settlement)).await?;
+    Ok((settlement, answers.first().copied().unwrap_or(Settled::LeaseLost)))
 }
 
 /// Asks the rows about the runs whose fate only they know. What is settled already needs nothing; the
@@ -327,7 +335,8 @@ fn as_settled(ended: Ended, state: State) -> Ended {
 
 /// The last word about a run: counted, logged, and out of the ledger.
 fn finished<S>(shared: &Shared<S>, ended: &Ended, answer: Settled) {
-    told(shared, ended, answer);
+    // It is settled already; who wrote that knows when it is due again.
+    told(shared, ended, answer, Due::Unchanged);
     shared.ledger.settled(std::iter::once(ended.run.fence));
     shared.jobs.ends().ring();
 }
@@ -358,17 +367,21 @@ fn settlement<S>(shared: &Shared<S>, ended: &Ended) -> Settlement {
 }
 
 /// Takes in the answers of a batch; answers the runs whose rows others hold.
-fn told_all<S>(shared: &Shared<S>, batch: Vec<Ended>, answers: &[Settled]) -> Vec<Ended> {
+fn told_all<'a, S>(
+    shared: &Shared<S>,
+    batch: Vec<Ended>,
+    answers: impl IntoIterator<Item = (&'a Settlement, Settled)>,
+) -> Vec<Ended> {
     let mut locked = Vec::new();
     let mut settled = Vec::with_capacity(batch.len());
     let mut is_scheduled = false;
-    for (ended, answer) in batch.into_iter().zip(answers) {
-        if *answer == Settled::Locked {
+    for (ended, (settlement, answer)) in batch.into_iter().zip(answers) {
+        if answer == Settled::Locked {
             locked.push(ended);
             continue;
         }
-        told(shared, &ended, *answer);
-        is_scheduled |= *answer == Settled::Applied(State::Scheduled);
+        told(shared, &ended, answer, settlement.due);
+        is_scheduled |= answer == Settled::Applied(State::Scheduled);
         settled.push(ended.run.fence);
     }
     shared.ledger.settled(settled.into_iter());
@@ -379,8 +392,8 @@ fn told_all<S>(shared: &Shared<S>, batch: Vec<Ended>, answers: &[Settled]) -> Ve
     locked
 }
 
-/// Counts and logs one answer.
-fn told<S>(shared: &Shared<S>, ended: &Ended, answer: Settled) {
+/// Counts and logs one answer, and when the job is due again.
+fn told<S>(shared: &Shared<S>, ended: &Ended, answer: Settled, due: Due) {
     let (job, kind) = (ended.run.fence.job.0, &*ended.kind);
     let state = match answer {
         Settled::Applied(state) => state,
@@ -407,9 +420,7 @@ fn told<S>(shared: &Shared<S>, ended: &Ended, answer: Settled) {
         Ending::Failed(Failure { class, text, .. })
         | Ending::Unreadable(Failure { class, text, .. }) => {
             Tally::count(&shared.tally.settled);
-            log::FAILED.write(shared.elapsed(), |left_out| {
-                tracing::warn!(job, kind, %state, class, error = text, left_out, "failed");
-            });
+            failed(shared, ended, (class, text), state, due);
         }
         Ending::Snoozed(wait) => {
             Tally::count(&shared.tally.settled);
@@ -418,7 +429,7 @@ fn told<S>(shared: &Shared<S>, ended: &Ended, answer: Settled) {
         Ending::Expired | Ending::Retired | Ending::MalformedVersion(_) => {
             Tally::count(&shared.tally.settled);
             log::FAILED.write(shared.elapsed(), |left_out| {
-                tracing::warn!(job, kind, %state, ending = ?ended.ending, left_out, "dead letter");
+                tracing::error!(job, kind, %state, ending = ?ended.ending, left_out, "dead letter");
             });
         }
         Ending::Refused { refusal, text, .. } => {
@@ -431,7 +442,11 @@ fn told<S>(shared: &Shared<S>, ended: &Ended, answer: Settled) {
             Tally::count(&shared.tally.interrupted);
             let (class, text) = (interruption.class(), interruption.text());
             log::INTERRUPTED.write(shared.elapsed(), |left_out| {
-                tracing::info!(job, kind, %state, class, text, left_out, "interrupted");
+                if state == State::Dead {
+                    tracing::error!(job, kind, class, text, left_out, "dead letter");
+                } else {
+                    tracing::info!(job, kind, %state, class, text, left_out, "interrupted");
+                }
             });
             let interruptions = ended.run.counters.interruptions.saturating_add(1);
             if interruptions >= NOT_PROGRESSING {
@@ -450,6 +465,62 @@ fn told<S>(shared: &Shared<S>, ended: &Ended, answer: Settled) {
         }
         Ending::Crashed(_) => tracing::warn!(job, kind, %state, "crashed"),
     }
+}
+
+/// Logs a failure: a retry, with when that comes, or a dead letter.
+fn failed<S>(
+    shared: &Shared<S>,
+    ended: &Ended,
+    (class, error): (&str, &str),
+    state: State,
+    due: Due,
+) {
+    let (job, kind) = (ended.run.fence.job.0, &*ended.kind);
+    let Run { counters, budget, .. } = &ended.run;
+    let (nth, of) = (counters.failures.saturating_add(1), budget.max_failures);
+    log::FAILED.write(shared.elapsed(), |left_out| match (state, due) {
+        (State::Dead, _) => {
+            tracing::error!(
+                job,
+                kind,
+                class,
+                error,
+                left_out,
+                "dead letter after failure {nth} of {of}"
+            );
+        }
+        (State::Cancelled, _) => {
+            tracing::warn!(
+                job,
+                kind,
+                class,
+                error,
+                left_out,
+                "failed {nth} of {of}; it was cancelled"
+            );
+        }
+        (_, Due::In(wait)) => {
+            let wait = log::rounded(wait);
+            tracing::warn!(
+                job,
+                kind,
+                class,
+                error,
+                left_out,
+                "failed {nth} of {of}; again in {wait:?}"
+            );
+        }
+        (_, Due::At(_) | Due::Unchanged) => {
+            tracing::warn!(
+                job,
+                kind,
+                class,
+                error,
+                left_out,
+                "failed {nth} of {of}; it runs again"
+            );
+        }
+    });
 }
 
 /// The failure of a handler that said it was done, though its `done_in` was not committed.

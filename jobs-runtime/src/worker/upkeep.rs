@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use jobs_core::store::{Promoted, Retention, Sweep};
+use jobs_core::store::{Promoted, Sweep};
 use jobs_core::{Route, RouteVerdict, StoreError, jittered};
 
 use super::lease::Tenure;
@@ -125,7 +125,7 @@ async fn expire<S>(shared: &Shared<S>) {
 
 async fn prune<S>(shared: &Shared<S>) {
     while !shared.over.is_cancelled() {
-        match shared.store().prune(Retention::default(), BATCH).await {
+        match shared.store().prune(shared.settings.retention, BATCH).await {
             Ok(pruned) if pruned >= BATCH => tokio::task::yield_now().await,
             Ok(_) => return,
             Err(error) => {

@@ -13,9 +13,8 @@ use sqlx::Sqlite;
 
 use crate::planted::Planted;
 use crate::support::{
-    App, Fresh, Running, SCHEMES, ended, fresh, open, open_sqlite, until, worker,
+    App, Fresh, Lines, Running, SCHEMES, ended, fresh, open, open_sqlite, until, worker,
 };
-use crate::warnings::Warnings;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -308,7 +307,7 @@ async fn a_checkpoint_at_the_limit_is_saved_and_one_byte_more_is_a_permanent_err
 
 #[tokio::test]
 async fn large_checkpoints_and_far_ones_are_warned_of_once_with_their_kind() {
-    let warnings = Warnings::default();
+    let warnings = Lines::default();
     let _guard = tracing::subscriber::set_default(warnings.clone());
     let jobs = open_sqlite().await;
     let handlers = Registry::new().handle(save_bulk).build().unwrap();
@@ -321,7 +320,7 @@ async fn large_checkpoints_and_far_ones_are_warned_of_once_with_their_kind() {
     assert_eq!((warnings.of("is large"), warnings.of("further apart")), (1, 0));
     run_bulk(&jobs, &[10, 20, 30], 150).await;
     assert_eq!((warnings.of("is large"), warnings.of("further apart")), (1, 1));
-    for line in warnings.all().iter().filter(|line| line.contains("checkpoint")) {
+    for line in warnings.all().iter().filter(|line| line.contains("a checkpoint is")) {
         assert!(line.contains("kind=\"test.bulk\""), "{line}");
     }
     running.stop().await;

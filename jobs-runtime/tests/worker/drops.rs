@@ -11,7 +11,9 @@ use jobs_runtime::{
 use serde::{Deserialize, Serialize};
 use sqlx::Sqlite;
 
-use crate::support::{App, Fresh, Running, close_behind, ended, open_sqlite, sized, until, worker};
+use crate::support::{
+    Act, App, Fresh, Running, act, close_behind, ended, open_sqlite, sized, until, worker,
+};
 
 #[derive(Debug, Serialize, Deserialize, Checkpoint)]
 #[checkpoint(version = "1.0.0")]
@@ -146,4 +148,36 @@ async fn calls_dropped_at_any_instant_leave_no_transaction_and_lose_nothing_ackn
         running.stop().await;
         assert!(!acknowledged.is_empty(), "no call was ever answered");
     }
+}
+
+#[tokio::test]
+async fn a_sqlite_file_is_whole_by_itself_after_a_clean_end() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let database = folder.path().join("app.db");
+    let log = folder.path().join("app.db-wal");
+    let in_log = || std::fs::metadata(&log).map_or(0, |log| log.len());
+    let jobs = Jobs::open(&format!("sqlite://{}", database.display())).await.expect("it opens");
+    let all = jobs.enqueue_all((0..300).map(|_| act("done"))).await.unwrap();
+    assert!(in_log() > 0, "what was written last is in the log");
+    let handlers = Registry::new().handle(count).build().unwrap();
+    let running = Running::start(worker(&jobs, handlers, App::default()));
+    for enqueued in &all {
+        ended(&jobs, enqueued.id()).await;
+    }
+    running.stop().await;
+    assert_eq!(in_log(), 0, "the worker has ended, and the client is open still");
+
+    let last = jobs.enqueue(act("done")).await.unwrap().id();
+    assert!(in_log() > 0);
+    drop(jobs);
+    assert_eq!(in_log(), 0, "the client was dropped");
+    let copy = folder.path().join("copy.db");
+    std::fs::copy(&database, &copy).unwrap();
+    let copied = Jobs::open(&format!("sqlite://{}", copy.display())).await.unwrap();
+    assert_eq!(copied.job(last).await.unwrap().map(|job| job.state), Some(State::Ready));
+}
+
+async fn count(_: Act, cx: JobContext<App>) -> Result<(), JobError> {
+    cx.state.ran();
+    Ok(())
 }

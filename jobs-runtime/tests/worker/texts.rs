@@ -5,7 +5,7 @@ use std::time::Duration;
 use jobs_runtime::State;
 use jobs_runtime::prelude::*;
 
-use crate::support::{Act, App, Running, act, ended, open, until, worker};
+use crate::support::{Act, App, Lines, Running, act, ended, open, open_sqlite, until, worker};
 
 const HUGE: usize = 5 * 1024 * 1024;
 
@@ -155,4 +155,43 @@ async fn a_panic_in_blocking_code_is_one_failure_with_its_text() {
         }
         running.stop().await;
     }
+}
+
+async fn fail_soon(_: Twice, _: JobContext<App>) -> Result<(), JobError> {
+    Err(JobError::new("no").retry_in(Duration::from_millis(200)))
+}
+
+#[tokio::test]
+async fn the_log_says_what_a_worker_works_on_and_tells_a_retry_from_a_dead_letter() {
+    let lines = Lines::default();
+    let _guard = tracing::subscriber::set_default(lines.clone());
+    let jobs = open_sqlite().await;
+    let handlers = Registry::new().handle(fail_soon).handle(fail).build().unwrap();
+    let running = Running::start(worker(&jobs, handlers, App::default()).queue("mail"));
+    let twice = jobs.enqueue(Twice { how: String::new() }).queue("mail");
+    assert_eq!(ended(&jobs, twice.await.unwrap().id()).await.state, State::Dead);
+    running.stop().await;
+    let file = jobs.database().canonicalize().unwrap();
+    let all = lines.all();
+    for (level, text) in [
+        ("INFO", format!("working {}: queues mail", file.display())),
+        ("INFO", "kinds=2 schedules=0".to_owned()),
+        ("WARN", "failed 1 of 2; again in 200ms".to_owned()),
+        ("ERROR", "dead letter after failure 2 of 2".to_owned()),
+    ] {
+        let is_it = |line: &&String| line.starts_with(level) && line.contains(&text);
+        assert_eq!(all.iter().filter(is_it).count(), 1, "{level} {text}: {all:#?}");
+    }
+}
+
+#[tokio::test]
+async fn an_error_is_a_sentence_however_it_is_printed() {
+    let error = Jobs::open("sqlite:///no/such/folder/app.db").await.unwrap_err();
+    let told = "the folder of /no/such/folder/app.db does not exist; make it first";
+    assert_eq!(error.to_string(), told);
+    // What a `main` prints that returns it.
+    assert_eq!(format!("{error:?}"), format!("{told}: No such file or directory (os error 2)"));
+    let jobs = open_sqlite().await;
+    let error = jobs.enqueue(act("")).priority(101).await.unwrap_err();
+    assert_eq!(format!("{error:?}"), "priority 101 is not one of -100 to 100");
 }

@@ -5,9 +5,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use jobs_runtime::prelude::*;
+use jobs_runtime::store::Retention;
 use jobs_runtime::{Clock, Enqueued, State, SystemClock};
 
-use crate::support::{Act, App, Running, act, ended, open, open_sqlite, sized, worker};
+use crate::support::{Act, App, Running, act, ended, open, open_sqlite, seen, sized, worker};
 
 /// Notes in which order jobs ran and when.
 #[derive(Debug, Clone, Default)]
@@ -37,6 +38,28 @@ async fn a_due_job_starts_soon_after_its_due_time_on_an_idle_worker() {
             lateness.push(late);
         }
         assert!(lateness.iter().all(|late| *late < Duration::from_millis(250)), "{lateness:?}");
+        running.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn finished_jobs_are_kept_for_as_long_as_the_worker_is_told() {
+    for jobs in open().await {
+        let handlers = || Registry::new().handle(note).build().unwrap();
+        let cancelled = jobs.enqueue(act("")).delay(Duration::from_hours(1)).await.unwrap().id();
+        jobs.operate().cancel(&[cancelled]).await.unwrap();
+        let succeeded = jobs.enqueue(act("")).await.unwrap().id();
+        let by_default = Running::start(worker(&jobs, handlers(), Notes::default()));
+        ended(&jobs, succeeded).await;
+        by_default.stop().await;
+        assert!(jobs.job(succeeded).await.unwrap().is_some(), "a day has not passed");
+
+        let retention = Retention { succeeded: Duration::ZERO, ..Retention::FOREVER };
+        let told = worker(&jobs, handlers(), Notes::default()).retention(retention);
+        let running = Running::start(told);
+        let gone = async || jobs.job(succeeded).await.unwrap().is_none().then_some(());
+        seen(gone).await;
+        assert!(jobs.job(cancelled).await.unwrap().is_some(), "it is the older one, and kept");
         running.stop().await;
     }
 }

@@ -39,7 +39,7 @@ async fn lose_answers_to(statement: &str) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_claim_whose_answer_is_lost_is_given_back_and_runs_once() {
-    lose_answers_to("FOR NO KEY UPDATE SKIP LOCKED\n    ) AS next\n)\nUPDATE").await;
+    lose_answers_to("spent AS MATERIALIZED").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jobs_runtime::prelude::*;
+use jobs_runtime::store::{WorkerEnd, WorkerRecord};
 use jobs_runtime::{Clock, Counters, JobId, State, SystemClock};
 use serde::{Deserialize, Serialize};
 use sqlx::{PgConnection, Postgres, Row as _};
@@ -202,5 +203,68 @@ async fn a_checkpoint_that_was_put_off_is_written_when_the_server_is_back() {
     until("the failure is settled", SOON, has_failed).await;
     let record = jobs.job(id).await.unwrap().unwrap();
     assert_eq!((record.counters.failures, record.checkpoint.unwrap().text.as_str()), (1, "2"));
+    crew.stop().await;
+}
+
+/// Saves a checkpoint, and another once it may.
+#[derive(Debug, Serialize, Deserialize, Job)]
+#[job(kind = "test.often", version = "1.0.0", checkpoint = Step)]
+struct Often {}
+
+async fn save_often(_: Often, cx: JobContext<Gate, Step>) -> Result<(), JobError> {
+    cx.checkpoint(&Step(1)).await?;
+    cx.state.0.notify_one();
+    cx.state.1.notified().await;
+    cx.checkpoint(&Step(2)).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_outage_shorter_than_the_lease_interrupts_no_run_that_saves_checkpoints() {
+    let cluster = Cluster::start(&[]).await;
+    let proxy = Proxy::start(&cluster.socket()).await;
+    let jobs = Jobs::open(&cluster.url()).await.unwrap();
+    let far = Jobs::open(&proxy.url()).await.unwrap();
+    let gate = Gate::default();
+    let handlers = Registry::new().handle(save_often).build().unwrap();
+    let crew = Crew::start([Worker::new(&far, handlers, gate.clone())]);
+    let id = jobs.enqueue(Often {}).await.unwrap().id();
+    gate.0.notified().await;
+    proxy.set(Flow::Cut);
+    gate.1.notify_one();
+    // Long enough for some tries in vain.
+    sleep(Duration::from_secs(2)).await;
+    proxy.set(Flow::Open);
+    until_succeeded(&jobs, 1).await;
+    let record = jobs.job(id).await.unwrap().unwrap();
+    assert_eq!((record.claim.0, record.counters), (1, Counters::default()));
+    assert_eq!(record.checkpoint.unwrap().text, "2");
+    crew.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_worker_that_registers_anew_leaves_no_row_that_dies() {
+    let cluster = Cluster::start(&[]).await;
+    let proxy = Proxy::start(&cluster.socket()).await;
+    let (jobs, told) = (Jobs::open(&cluster.url()).await.unwrap(), Told::default());
+    let far = Jobs::open(&proxy.url()).await.unwrap();
+    jobs.enqueue(Work { millis: 60_000 }).await.unwrap();
+    let crew = Crew::start([worker(&far, &told).lease(LEASE)]);
+    until_running(&jobs, 1).await;
+    proxy.set(Flow::Cut);
+    until("the handler is ended", SOON, async || {
+        told.runs().values().all(|run| run.dropped_at_us.is_some())
+    })
+    .await;
+    proxy.set(Flow::Open);
+    let ends = async || -> Vec<WorkerEnd> {
+        jobs.inspect().workers().await.unwrap().iter().map(WorkerRecord::end).collect()
+    };
+    let is_open = |end: &WorkerEnd| *end == WorkerEnd::Open;
+    until("one of two is open", SOON, async || {
+        let ends = ends().await;
+        ends.len() == 2 && ends.into_iter().filter(|end| is_open(end)).count() == 1
+    })
+    .await;
+    assert!(ends().await.contains(&WorkerEnd::Drained), "the earlier one left by its own word");
     crew.stop().await;
 }

@@ -245,16 +245,30 @@ pub(super) async fn a_cancelled_run_is_not_brought_back_by_a_sweep(subject: &dyn
     assert_eq!(scene.events(run.fence.job).await[1].class, CANCELLED);
 }
 
-pub(super) async fn a_sweep_is_signed_by_its_author(subject: &dyn Subject) {
-    let gone = Scene::open(subject).await;
-    let run = gone.run(&job("a")).await;
-    gone.sweep().await;
+pub(super) async fn a_crash_is_recorded_against_the_worker_that_was_lost(subject: &dyn Subject) {
+    let lost = Scene::open(subject).await;
+    let run = lost.run(&job("a")).await;
+    let too_late = lost.run(&job("b")).await;
+    let also_lost = lost.another().await;
+    let other = also_lost.run(&job("c")).await;
+    subject.operate().cancel(&[too_late.fence.job]).await.unwrap();
+    lost.sweep().await;
     subject.advance(Lease::default().length() + SECOND).await;
-    let by = gone.another().await.author();
+    let by = Author {
+        worker: lost.another().await.author().worker,
+        build: crate::BuildId::new("shop 2.0.0").unwrap(),
+    };
     let signed = super::super::Sweep { by: by.clone(), ..sweep(Duration::ZERO, ALL) };
     subject.store().sweep(&signed).await.unwrap();
-    let event = gone.events(run.fence.job).await.remove(0);
-    assert_eq!((event.worker, event.build.as_deref()), (by.worker, Some("shop 1.0.0")));
+    let finder = format!("; noticed by worker {} of shop 2.0.0", by.worker.unwrap().0);
+    let held = [(&run, &lost), (&too_late, &lost), (&other, &also_lost)];
+    for (run, scene) in held {
+        let event = lost.events(run.fence.job).await.remove(0);
+        assert_eq!(event.kind, EventKind::Crashed);
+        let author = (event.worker, event.build.as_deref());
+        assert_eq!(author, (Some(scene.worker), Some("shop 1.0.0")), "{event:?}");
+        assert!(event.text.ends_with(&finder), "{event:?}");
+    }
 }
 
 pub(super) async fn draws_spread_the_waits_of_a_sweep(subject: &dyn Subject) {

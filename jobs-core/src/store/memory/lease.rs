@@ -86,7 +86,10 @@ impl Tables {
             } else {
                 Ending::Crashed(self.company(id))
             };
-            (id, self.take_back(at.now, &sweep.by, id, &ending, sweep.draw))
+            let lost = self.jobs[&id].worker.and_then(|worker| self.workers.get(&worker));
+            let by = sweep.author(lost.map(|lost| (lost.record.id, &*lost.record.build)));
+            let noticed = |settlement| sweep.noticed(settlement);
+            (id, self.take_back(at.now, &by, id, (&ending, sweep.draw), noticed))
         };
         Swept { workers, jobs: left.into_iter().map(take).collect() }
     }
@@ -115,7 +118,8 @@ impl Tables {
         }
         self.abandoned.extend(abandoned);
         let give_back = |run: Fence| {
-            self.take_back(at.now, by, run.job, &leaving.ending(run), draw);
+            let end = (&leaving.ending(run), draw);
+            self.take_back(at.now, by, run.job, end, std::convert::identity);
             run.job
         };
         held.into_iter().map(give_back).collect()

@@ -38,13 +38,13 @@ impl Tables {
         now: Timestamp,
         by: &Author,
         id: JobId,
-        ending: &Ending,
-        draw: u64,
+        (ending, draw): (&Ending, u64),
+        tell: impl FnOnce(Settlement) -> Settlement,
     ) -> State {
         let job = &self.jobs[&id];
         let own_draw = SeededRandom::new(draw ^ id.0.unsigned_abs()).draw();
         let settlement = transition(&run(job), ending, &Ladder::default(), own_draw);
-        let state = self.write(now, Some(by), &settlement);
+        let state = self.write(now, Some(by), &tell(settlement));
         if let Some(job) = self.jobs.get_mut(&id) {
             job.claim = advance(job.claim);
         }

@@ -57,13 +57,34 @@ impl Trouble {
             Self::Sql(error) => error,
             Self::Store(error) => return error,
         };
-        let kind = kind(&error);
-        let hint = if is_refused_encryption(&error) {
-            TLS_HINT
-        } else {
-            hint(kind, code(&error).as_deref())
-        };
-        StoreError::new(kind, format!("could not {what}{hint}")).because(error)
+        let (kind, hint) = judge(&error);
+        StoreError::new(kind, format!("could not {what}{hint}")).because(cause(error))
+    }
+
+    /// Names the server that could not be reached, or whose connection broke.
+    pub(super) fn at(self, what: &str, place: &str) -> Self {
+        match self {
+            Self::Sql(error) => {
+                let (kind, hint) = judge(&error);
+                let what = format!("{what} {place}{hint}");
+                Self::Store(StoreError::new(kind, what).because(cause(error)))
+            }
+            Self::Store(_) => self,
+        }
+    }
+}
+
+fn judge(error: &sqlx::Error) -> (StoreErrorKind, &'static str) {
+    let kind = kind(error);
+    let is_refused = is_refused_encryption(error);
+    (kind, if is_refused { TLS_HINT } else { hint(kind, code(error).as_deref()) })
+}
+
+/// The server's own words, without where its source says them; or what the way to it says.
+pub(super) fn cause(error: sqlx::Error) -> Box<dyn std::error::Error + Send + Sync> {
+    match error {
+        sqlx::Error::Database(answer) => answer.message().to_owned().into(),
+        other => other.into(),
     }
 }
 

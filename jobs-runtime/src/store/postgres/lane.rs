@@ -29,7 +29,7 @@ use sqlx::postgres::{PgConnectOptions, PgConnection, PgPool, PgRow, Postgres};
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection as _, Executor, raw_sql};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-use super::error::{Attempt, Trouble, is_answer};
+use super::error::{Attempt, Trouble, is_answer, is_parting};
 use super::options::{Path, PostgresOptions};
 use super::sql::Statement;
 
@@ -54,6 +54,8 @@ pub(super) enum Wait {
 /// The connections of a store.
 pub(super) struct Lanes {
     source: Source,
+    /// Where the server is, for errors: `host:port/database, schema "jobs"`.
+    place: String,
     path: Path,
     /// After how long an answer will not come any more.
     silence: Duration,
@@ -92,6 +94,7 @@ impl Lanes {
         let connections = usize::try_from(options.connections).unwrap_or(usize::MAX);
         Self::new(
             options,
+            connect,
             Source::Own {
                 options: Box::new(session(connect, options)),
                 connect_timeout: options.connect_timeout,
@@ -103,10 +106,11 @@ impl Lanes {
 
     /// Connections of the application's pool, each for one call.
     pub(super) fn borrowed(pool: PgPool, options: &PostgresOptions) -> Self {
-        Self::new(options, Source::Borrowed(pool))
+        let address = pool.connect_options();
+        Self::new(options, &address, Source::Borrowed(pool))
     }
 
-    fn new(options: &PostgresOptions, source: Source) -> Self {
+    fn new(options: &PostgresOptions, address: &PgConnectOptions, source: Source) -> Self {
         let begin = |wait| {
             let mut sql = "BEGIN ISOLATION LEVEL READ COMMITTED".to_owned();
             for (name, value) in settings(options, wait) {
@@ -119,7 +123,13 @@ impl Lanes {
         let (begin_brief, begin_patient) = (begin(BRIEF), begin(options.patience));
         let begin_look = format!("{begin_brief}; {LOOK}");
         let silence = options.statement_timeout + options.statement_timeout / 4;
-        Self { source, path: options.path, silence, begin_brief, begin_patient, begin_look }
+        let place = format!("{}, schema {:?}", super::url::place(address), options.schema);
+        Self { source, place, path: options.path, silence, begin_brief, begin_patient, begin_look }
+    }
+
+    /// Where the server is, and the schema.
+    pub(super) fn place(&self) -> &str {
+        &self.place
     }
 
     /// Waits for an answer, but no longer than the server may take for it.
@@ -129,13 +139,19 @@ impl Lanes {
     ) -> Attempt<T> {
         let silent = |_| {
             let what = format!(
-                "the server has not answered for {:?}: is the network to it cut, or is it overloaded?",
-                self.silence
+                "the server {} has not answered for {:?}: is the network to it cut, or is it overloaded?",
+                self.place, self.silence
             );
             Trouble::new(StoreErrorKind::Unavailable, what)
         };
         let answer = tokio::time::timeout(self.silence, answer).await.map_err(silent)?;
-        answer.map_err(Into::into)
+        answer.map_err(|error| self.placed(error.into()))
+    }
+
+    /// A broken connection names its server; what the server answers keeps its own words.
+    fn placed(&self, trouble: Trouble) -> Trouble {
+        let is_broken = matches!(&trouble, Trouble::Sql(error) if is_parting(error));
+        if is_broken { trouble.at("no more connection to", &self.place) } else { trouble }
     }
 
     /// One statement in a transaction of its own.
@@ -203,21 +219,55 @@ impl Lanes {
     async fn lane(&self) -> Attempt<Lane<'_>> {
         match &self.source {
             Source::Borrowed(pool) => {
-                let connection = Some(Connection::Borrowed(pool.acquire().await?));
+                let acquired = pool.acquire().await;
+                let acquired = acquired.map_err(|error| self.unreached(error.into()))?;
+                let connection = Some(Connection::Borrowed(acquired));
                 Ok(Lane { lanes: self, connection, _permit: None })
             }
             Source::Own { options, connect_timeout, permits, idle } => {
                 let free = tokio::time::timeout(*connect_timeout, permits.acquire()).await;
-                let permit = free.map_err(|_| no_connection_free())?.map_err(|_| closed())?;
+                let permit = free.map_err(|_| self.none_free())?.map_err(|_| closed())?;
                 let kept = idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
                 let connection = match kept {
                     Some(connection) => connection,
-                    None => connect(options, *connect_timeout).await?,
+                    None => self.connect(options, *connect_timeout).await?,
                 };
                 let connection = Some(Connection::Own(connection));
                 Ok(Lane { lanes: self, connection, _permit: Some(permit) })
             }
         }
+    }
+
+    /// Opens a connection.
+    async fn connect(
+        &self,
+        options: &PgConnectOptions,
+        longest: Duration,
+    ) -> Attempt<PgConnection> {
+        let connecting = PgConnection::connect_with(options);
+        let Ok(connection) = tokio::time::timeout(longest, connecting).await else {
+            let what = format!(
+                "the server {} did not take a connection within {longest:?}: do its address and the \
+                 network lead to it, and is it overloaded?",
+                self.place
+            );
+            return Err(Trouble::new(StoreErrorKind::Unavailable, what));
+        };
+        connection.map_err(|error| self.unreached(error.into()))
+    }
+
+    /// A connection that is not to be had names its server.
+    pub(super) fn unreached(&self, trouble: Trouble) -> Trouble {
+        trouble.at("no connection to", &self.place)
+    }
+
+    fn none_free(&self) -> Trouble {
+        let what = format!(
+            "all connections of the store to {} are in use: does the server answer slowly, or are \
+             `connections` too few?",
+            self.place
+        );
+        Trouble::new(StoreErrorKind::Busy, what)
     }
 
     /// After one connection broke, the idle ones are doubtful too.
@@ -298,22 +348,6 @@ impl fmt::Debug for Lanes {
     }
 }
 
-/// Opens a connection.
-pub(super) async fn connect(
-    options: &PgConnectOptions,
-    longest: Duration,
-) -> Attempt<PgConnection> {
-    let connecting = PgConnection::connect_with(options);
-    let Ok(connection) = tokio::time::timeout(longest, connecting).await else {
-        let what = format!(
-            "the server did not take a connection within {longest:?}: do its address and the network \
-             lead to it, and is it overloaded?"
-        );
-        return Err(Trouble::new(StoreErrorKind::Unavailable, what));
-    };
-    Ok(connection?)
-}
-
 /// The address with the settings that every connection of ours brings along.
 pub(super) fn session(connect: &PgConnectOptions, options: &PostgresOptions) -> PgConnectOptions {
     let connect = connect.clone().disable_statement_logging();
@@ -338,12 +372,6 @@ fn settings(options: &PostgresOptions, lock_timeout: Duration) -> Vec<(&'static 
         ("jit", word("off")),
         ("plan_cache_mode", word("force_generic_plan")),
     ]
-}
-
-fn no_connection_free() -> Trouble {
-    let what = "all connections of the store are in use: does the server answer slowly, or are \
-                `connections` too few?";
-    Trouble::new(StoreErrorKind::Busy, what)
 }
 
 fn closed() -> Trouble {

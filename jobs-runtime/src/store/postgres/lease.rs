@@ -64,8 +64,8 @@ impl PostgresStore {
         }
         let lost = lane.fetch(self.statements().lost_runs().bind(i64::from(sweep.limit))).await?;
         let mut jobs = Vec::new();
-        for (ending, runs) in by_ending(lost)? {
-            let taken = Taken { by: &sweep.by, ending, draw: sweep.draw };
+        for (by, ending, runs) in alike(lost, sweep)? {
+            let taken = Taken { by: &by, ending, draw: sweep.draw, noticed: Some(sweep) };
             let runs: Vec<&PgRow> = runs.iter().collect();
             jobs.extend(taken.back(&mut lane, self.statements(), &runs).await?);
         }
@@ -90,19 +90,25 @@ impl PostgresStore {
 
 const GIVEN_UP: Ending = Ending::Interrupted(Interruption::GivenUp);
 
-/// Parts lost runs by how they ended: their worker told, when it left, that it abandoned them, or it
-/// died, with nobody else or with others.
-fn by_ending(lost: Vec<PgRow>) -> Attempt<[(Ending, Vec<PgRow>); 3]> {
-    let (mut given_up, mut alone, mut others) = (Vec::new(), Vec::new(), Vec::new());
+/// Parts lost runs by the worker that lost them and by how they ended: it told, when it left, that it
+/// abandoned them, or it died, with nobody else or with others.
+fn alike(lost: Vec<PgRow>, sweep: &Sweep) -> Attempt<Vec<(Author, Ending, Vec<PgRow>)>> {
+    let mut parts: Vec<(Author, Ending, Vec<PgRow>)> = Vec::new();
     for row in lost {
-        match (row.try_get("is_abandoned")?, row.try_get("was_alone")?) {
-            (true, true | false) => given_up.push(row),
-            (false, true) => alone.push(row),
-            (false, false) => others.push(row),
+        let ending = match (row.try_get("is_abandoned")?, row.try_get("was_alone")?) {
+            (true, true | false) => GIVEN_UP,
+            (false, true) => Ending::Crashed(Company::Alone),
+            (false, false) => Ending::Crashed(Company::Others),
+        };
+        let worker: Option<i64> = row.try_get("worker_id")?;
+        let build: Option<&str> = row.try_get("worker_build")?;
+        let by = sweep.author(worker.map(WorkerId).zip(build));
+        match parts.iter_mut().find(|(author, of, _)| *author == by && *of == ending) {
+            Some((_, _, runs)) => runs.push(row),
+            None => parts.push((by, ending, vec![row])),
         }
     }
-    let crashed = Ending::Crashed;
-    Ok([(GIVEN_UP, given_up), (crashed(Company::Alone), alone), (crashed(Company::Others), others)])
+    Ok(parts)
 }
 
 /// A worker's leave.
@@ -149,7 +155,7 @@ impl Leave<'_> {
             let of_it =
                 held.iter().zip(&fences).filter(|(_, run)| self.leaving.ending(**run) == ending);
             let runs: Vec<&PgRow> = of_it.map(|(row, _)| row).collect();
-            let taken = Taken { by: self.by, ending, draw: self.draw };
+            let taken = Taken { by: self.by, ending, draw: self.draw, noticed: None };
             jobs.extend(taken.back(&mut lane, statements, &runs).await?);
         }
         jobs.sort_unstable();
@@ -181,6 +187,8 @@ struct Taken<'a> {
     by: &'a Author,
     ending: Ending,
     draw: u64,
+    /// The sweep that noticed, where their worker did not tell itself.
+    noticed: Option<&'a Sweep>,
 }
 
 impl Taken<'_> {
@@ -204,7 +212,11 @@ impl Taken<'_> {
 
     fn settlement(&self, run: &Run) -> Settlement {
         let draw = SeededRandom::new(self.draw ^ run.fence.job.0.unsigned_abs()).draw();
-        transition(run, &self.ending, &Ladder::default(), draw)
+        let settlement = transition(run, &self.ending, &Ladder::default(), draw);
+        match self.noticed {
+            Some(sweep) => sweep.noticed(settlement),
+            None => settlement,
+        }
     }
 }
 

@@ -9,7 +9,7 @@
 use jobs_core::{StoreErrorKind, StoreId};
 use sqlx::Row as _;
 
-use super::error::{Attempt, Trouble};
+use super::error::{Attempt, Trouble, cause};
 use super::lane::{Lane, Lanes, Wait};
 use super::options::Migration;
 use super::row::Columns;
@@ -131,7 +131,7 @@ impl Surroundings {
         );
         let error = jobs_core::StoreError::new(StoreErrorKind::ReadOnly, what);
         match trouble {
-            Trouble::Sql(cause) => error.because(cause).into(),
+            Trouble::Sql(refusal) => error.because(cause(refusal)).into(),
             Trouble::Store(cause) => error.because(cause).into(),
         }
     }

@@ -119,10 +119,15 @@ impl PostgresStore {
 
     /// Where a server is, as `host:port/database`: an address without its user and password.
     #[cfg(feature = "cli")]
-    pub(crate) fn place(url: &str) -> Result<String, StoreError> {
+    pub(crate) fn place_of(url: &str) -> Result<String, StoreError> {
         let options = url::connect_options(url)?;
         let database = options.get_database().unwrap_or_default();
         Ok(format!("{}:{}/{database}", options.get_host(), options.get_port()))
+    }
+
+    /// Where the server is, and in which schema the tables are.
+    pub(crate) fn place(&self) -> String {
+        self.lanes().place().to_owned()
     }
 
     /// The SQL that makes a schema of this name from nothing: what opening runs.

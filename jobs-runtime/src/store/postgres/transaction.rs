@@ -11,7 +11,7 @@ use sqlx::postgres::{PgConnection, Postgres};
 
 use super::PostgresStore;
 use super::checkpoint;
-use super::error::{Attempt, Trouble, is_parting};
+use super::error::{Attempt, Trouble, cause, is_parting};
 use super::row::Columns;
 use super::settle::fences;
 
@@ -27,7 +27,7 @@ impl PostgresStore {
     pub async fn begin(&self) -> Result<sqlx::Transaction<'static, Postgres>, StoreError> {
         let begun = self.run_to_end(begin(self.pool().clone())).await;
         begun
-            .and_then(|begun| begun.map_err(Trouble::from))
+            .and_then(|begun| begun.map_err(|error| self.lanes().unreached(error.into())))
             .map_err(|trouble| trouble.during("begin a transaction"))
     }
 
@@ -96,12 +96,12 @@ impl PostgresStore {
 
     async fn check_same(&self, connection: &mut PgConnection) -> Attempt<()> {
         let statement = self.prepared(self.statements().same_store().bind(self.store_id()));
-        let other = |cause: Option<sqlx::Error>| {
+        let other = |refusal: Option<sqlx::Error>| {
             let what = "the transaction is on another database than the store of jobs: begin it \
                         on this store, or open the store on that database";
             let error = StoreError::new(StoreErrorKind::Configuration, what);
-            Trouble::Store(match cause {
-                Some(cause) => error.because(cause),
+            Trouble::Store(match refusal {
+                Some(refusal) => error.because(cause(refusal)),
                 None => error,
             })
         };

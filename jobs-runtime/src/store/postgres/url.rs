@@ -50,6 +50,13 @@ pub(super) fn host(options: &PgConnectOptions) -> String {
     }
 }
 
+/// Where an address leads, without user and password: `host:port/database`.
+pub(super) fn place(address: &PgConnectOptions) -> String {
+    // The server takes the user's name for the database that is not named.
+    let database = address.get_database().unwrap_or_else(|| address.get_username());
+    format!("{}/{database}", host(address))
+}
+
 /// The login and the rest. The last `@` that a host can follow ends the login.
 fn split(rest: &str) -> (Option<&str>, &str) {
     let is_host = |text: &str| {

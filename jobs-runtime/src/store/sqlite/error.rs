@@ -37,7 +37,15 @@ impl<T> During<T> for Result<T, sqlx::Error> {
 
 pub(super) fn store_error(doing: &str, error: sqlx::Error) -> StoreError {
     let (kind, advice) = judge(&error);
-    StoreError::new(kind, format!("failed while {doing}: {advice}")).because(error)
+    StoreError::new(kind, format!("failed while {doing}: {advice}")).because(cause(error))
+}
+
+/// SQLite's own words, or the driver's.
+fn cause(error: sqlx::Error) -> Box<dyn std::error::Error + Send + Sync> {
+    match error {
+        sqlx::Error::Database(answer) => answer.to_string().into(),
+        other => other.into(),
+    }
 }
 
 /// Whether another connection holds a lock that the statement needs. Nothing was done.

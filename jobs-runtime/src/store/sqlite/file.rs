@@ -123,7 +123,13 @@ pub(super) fn location(options: &SqliteConnectOptions) -> Result<Location> {
     let workers = beside(&database, "-workers");
     match fs::create_dir(&workers) {
         Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
-            let text = format!("{} can't be made, but a store writes there", workers.display());
+            let folder = database.parent().unwrap_or(&database);
+            let text = format!(
+                "the folder {} does not take {}, which a store has beside its file: let this user \
+                 write in that folder, if only to look into the store",
+                folder.display(),
+                workers.file_name().unwrap_or_default().display()
+            );
             let kind = match error.kind() {
                 std::io::ErrorKind::PermissionDenied | std::io::ErrorKind::ReadOnlyFilesystem => {
                     StoreErrorKind::ReadOnly

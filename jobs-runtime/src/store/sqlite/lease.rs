@@ -22,7 +22,7 @@ use async_trait::async_trait;
 use jobs_core::store::{Author, Drained, Duty, Leaving, NewWorker, Settled, Sweep, Swept};
 use jobs_core::{
     Clock, Company, Ending, Fence, Interruption, JobId, Ladder, Random, Run, SeededRandom,
-    Timestamp, WorkerId, micros, transition,
+    Settlement, Timestamp, WorkerId, micros, transition,
 };
 use sqlx::query::Query;
 use sqlx::sqlite::{SqliteArguments, SqliteRow};
@@ -246,10 +246,15 @@ impl Write for TakeBack {
         }
         let lost = sqlx::query(sql::LOST_RUNS).bind(self.sweep.limit).fetch_all(&mut *tx);
         let lost = lost.await.during(DOING)?;
-        let endings = lost.iter().map(ending).collect::<Result<Vec<Ending>, _>>().during(DOING)?;
-        let ending = |at: usize| endings[at].clone();
         let Sweep { by, draw, limit, .. } = &self.sweep;
-        let jobs = give_back(tx, now, by, &lost, ending, *draw).await?;
+        let mut jobs = Vec::new();
+        for (of, runs) in by_worker(lost, &self.sweep).during(DOING)? {
+            let endings = runs.iter().map(ending).collect::<Result<Vec<Ending>, _>>();
+            let endings = endings.during(DOING)?;
+            let given = Given { endings: &endings, draw: *draw, noticed: Some(&self.sweep) };
+            jobs.extend(give_back(tx, now, &of, &runs, given).await?);
+        }
+        jobs.sort_unstable();
         let ids: Vec<i64> = jobs.iter().map(|(id, _)| id.0).collect();
         let forget = sqlx::query(sql::FORGET_ABANDONED).bind(json::rows(&ids));
         forget.execute(&mut *tx).await.during(DOING)?;
@@ -324,8 +329,9 @@ impl Write for Close {
         let mut each = fences.iter();
         held.retain(|_| !each.next().is_some_and(is_abandoned));
         let left: Vec<Fence> = fences.iter().copied().filter(|run| !is_abandoned(run)).collect();
-        let ending = |at: usize| self.leaving.ending(left[at]);
-        let given = give_back(tx, now, &self.by, &held, ending, self.draw).await?;
+        let endings: Vec<Ending> = left.iter().map(|run| self.leaving.ending(*run)).collect();
+        let given = Given { endings: &endings, draw: self.draw, noticed: None };
+        let given = give_back(tx, now, &self.by, &held, given).await?;
         self.report(&left).execute(&mut *tx).await.during(DOING)?;
         Ok(given.into_iter().map(|(id, _)| id).collect())
     }
@@ -343,6 +349,24 @@ impl Write for Close {
 }
 
 /// How a lost run ended.
+/// Parts lost runs by the worker that lost them.
+fn by_worker(
+    lost: Vec<SqliteRow>,
+    sweep: &Sweep,
+) -> Result<Vec<(Author, Vec<SqliteRow>)>, sqlx::Error> {
+    let mut parts: Vec<(Author, Vec<SqliteRow>)> = Vec::new();
+    for row in lost {
+        let worker: Option<i64> = row.try_get("worker_id")?;
+        let build: Option<&str> = row.try_get("worker_build")?;
+        let by = sweep.author(worker.map(WorkerId).zip(build));
+        match parts.iter_mut().find(|(author, _)| *author == by) {
+            Some((_, runs)) => runs.push(row),
+            None => parts.push((by, vec![row])),
+        }
+    }
+    Ok(parts)
+}
+
 fn ending(row: &SqliteRow) -> Result<Ending, sqlx::Error> {
     Ok(match (row.try_get("is_abandoned")?, row.try_get("was_alone")?) {
         (true, true | false) => Ending::Interrupted(Interruption::GivenUp),
@@ -397,23 +421,36 @@ impl Write for ChangeDuty {
     }
 }
 
+/// How runs are given back.
+struct Given<'a> {
+    /// How each of them ended.
+    endings: &'a [Ending],
+    draw: u64,
+    /// The sweep that noticed, where their worker did not tell itself.
+    noticed: Option<&'a Sweep>,
+}
+
 /// Takes runs back, each as it ended: their claim numbers advance.
 async fn give_back(
     tx: &mut SqliteConnection,
     now: Timestamp,
     by: &Author,
     runs: &[SqliteRow],
-    ending: impl Fn(usize) -> Ending,
-    draw: u64,
+    given: Given<'_>,
 ) -> Result<Vec<(JobId, jobs_core::State)>> {
     let runs = runs.iter().map(run).collect::<Result<Vec<_>, _>>().during("taking runs back")?;
-    let settlement = |(at, run): (usize, &Run)| {
+    let Given { endings, draw, noticed } = given;
+    let settlement = |(run, ending): (&Run, &Ending)| {
         let own_draw = SeededRandom::new(draw ^ run.fence.job.0.unsigned_abs()).draw();
-        transition(run, &ending(at), &Ladder::default(), own_draw)
+        let settlement = transition(run, ending, &Ladder::default(), own_draw);
+        match noticed {
+            Some(sweep) => sweep.noticed(settlement),
+            None => settlement,
+        }
     };
-    let settlements: Vec<_> = runs.iter().enumerate().map(settlement).collect();
-    let settled = settle(tx, now, by, &settlements, Claims::Advance).await?;
-    let given = runs.iter().zip(settled).filter_map(|(run, settled)| match settled {
+    let settlements: Vec<Settlement> = runs.iter().zip(endings).map(settlement).collect();
+    let answers = settle(tx, now, by, &settlements, Claims::Advance).await?;
+    let given = runs.iter().zip(answers).filter_map(|(run, settled)| match settled {
         Settled::Applied(state) => Some((run.fence.job, state)),
         Settled::LeaseLost | Settled::Locked => None,
     });

@@ -88,12 +88,13 @@ pub use self::sql::STATEMENTS;
 use self::turn::Turn;
 use self::wake::{Bell, Listener};
 use self::wal::Wal;
-use self::writer::{Parts, Writer};
+use self::writer::{End, Parts, Writer};
 
 /// A store in a SQLite file. Clones are handles of the same store.
 ///
 /// The workers that it registers count as alive for as long as a handle is, so it should live until
-/// the process ends.
+/// the process ends. Dropping the last handle blocks for a moment: the log is folded into the file, which is
+/// then whole by itself.
 #[derive(Clone)]
 pub struct SqliteStore {
     inner: Arc<Inner>,
@@ -109,6 +110,8 @@ struct Inner {
     writer: Writer,
     bell: Arc<Bell>,
     observer: Observer,
+    /// Behind all others: what it waits for begins when they are dropped.
+    _end: End,
 }
 
 impl SqliteStore {
@@ -161,7 +164,7 @@ impl SqliteStore {
         };
         lease::tidy(&mut first, &observer.files).await?;
         let bell = Arc::new(Bell::new());
-        let writer = Writer::start(Parts {
+        let (writer, end) = Writer::start(Parts {
             connect: connect.clone(),
             turn: turn()?,
             clock: Arc::clone(&options.clock),
@@ -170,9 +173,29 @@ impl SqliteStore {
             loan: Arc::default(),
         })?;
         let (reads, transactions) = (connect.reads(), connect.transactions());
-        let inner =
-            Inner { id, location, options, connect, reads, transactions, writer, bell, observer };
+        let inner = Inner {
+            id,
+            location,
+            options,
+            connect,
+            reads,
+            transactions,
+            writer,
+            bell,
+            observer,
+            _end: end,
+        };
         Ok(Self { inner: Arc::new(inner) })
+    }
+
+    /// Where the file is.
+    pub(crate) fn place(&self) -> String {
+        self.database().display().to_string()
+    }
+
+    /// Makes the file whole by itself, without its log, where nobody else uses it just now.
+    pub(crate) async fn rest(&self) {
+        drop(self.writer().write(wal::Fold).await);
     }
 
     fn reads(&self) -> &SqlitePool {

@@ -55,10 +55,7 @@ impl Turn {
         // Someone may have cleared the folder away.
         drop(std::fs::create_dir(folder));
         let file = File::options().create(true).truncate(false).write(true).open(&path);
-        let file = file.map_err(|error| {
-            let text = format!("{} can't be opened: its folder must take files", path.display());
-            StoreError::new(StoreErrorKind::Configuration, text).because(error)
-        })?;
+        let file = file.map_err(|error| refused(&path, error))?;
         Ok(Self { file, database: database.to_owned(), random })
     }
 
@@ -121,6 +118,27 @@ impl Turn {
         };
         StoreError::new(StoreErrorKind::Busy, text)
     }
+}
+
+/// Says which of the two is in the way: a file that is another user's, or a folder that takes none.
+fn refused(path: &Path, error: std::io::Error) -> StoreError {
+    let is_denied = error.kind() == std::io::ErrorKind::PermissionDenied;
+    let text = if is_denied && path.exists() {
+        format!(
+            "{} is not writable for this user, another one made it: run all programs that use the \
+             store as one user, or let this one write the database and everything beside it",
+            path.display()
+        )
+    } else {
+        let folder = path.parent().unwrap_or(path);
+        format!(
+            "the folder {} takes no file {TURN}: whoever uses the store, if only to look, must be \
+             able to write there",
+            folder.display()
+        )
+    };
+    let kind = if is_denied { StoreErrorKind::ReadOnly } else { StoreErrorKind::Configuration };
+    StoreError::new(kind, text).because(error)
 }
 
 /// The waiting of one call, over all its attempts.

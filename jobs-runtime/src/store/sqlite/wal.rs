@@ -8,9 +8,13 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use async_trait::async_trait;
+use jobs_core::Timestamp;
 use sqlx::SqliteConnection;
 
+use super::error::Result;
 use super::holder::beside;
+use super::writer::Write;
 
 /// How often the size is looked at, and a truncation tried.
 const CHECK: Duration = Duration::from_secs(1);
@@ -36,9 +40,41 @@ impl Wal {
         }
         self.checked = Some(elapsed);
         if too_large(&self.path, self.warning_bytes).is_some() {
-            // Whether it worked shows in the size, and a failure has no other effect.
-            drop(sqlx::query(TRUNCATE).execute(connection).await);
+            // Whether it worked shows in the size.
+            fold(connection).await;
         }
+    }
+}
+
+/// Folds the log into the file and empties it, where nobody keeps it from that.
+pub(super) async fn fold(connection: &mut SqliteConnection) {
+    // A failure has no other effect than that the log stays.
+    drop(sqlx::query(TRUNCATE).execute(connection).await);
+}
+
+/// Folds the log when a worker has ended: the process may end without dropping the store.
+pub(super) struct Fold;
+
+#[async_trait]
+impl Write for Fold {
+    type Answer = ();
+
+    /// Never within a transaction: others write, and so the log is in use.
+    async fn run(&mut self, _: &mut SqliteConnection, _: Timestamp) -> Result<()> {
+        Ok(())
+    }
+
+    async fn run_alone(&mut self, connection: &mut SqliteConnection, _: Timestamp) -> Result<()> {
+        fold(connection).await;
+        Ok(())
+    }
+
+    fn wakes(&self, (): &()) -> bool {
+        false
+    }
+
+    fn is_one_statement(&self) -> bool {
+        true
     }
 }
 

@@ -5,7 +5,9 @@
 //! 2. A write that fails is answered alone; the others of its transaction are run again without it.
 //! 3. The write lock is held for at most [`LONGEST_HOLD`] and whoever waits for it gets a turn.
 //! 4. A write that panics is one that failed: the others go on, on a new connection.
-//! 5. What was queued when the last handle of the store is dropped is still done.
+//! 5. What was queued when the last handle of the store is dropped is still done, and the log is then
+//!    folded into the file: the drop waits for that, for a moment, so that a process which ends right
+//!    after it leaves one file that is whole by itself.
 //! 6. While it has nothing to do, a write of one statement is made by its caller, on its connection:
 //!    see [`loan`](super::loan).
 //!
@@ -15,7 +17,7 @@
 
 use std::collections::VecDeque;
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -31,7 +33,7 @@ use super::loan::Loan;
 use super::sql;
 use super::turn::{LONGEST_WAIT, Turn};
 use super::wake::{Bell, POLL};
-use super::wal::Wal;
+use super::wal::{self, Wal};
 
 /// The write lock is held for at most this long before others get a turn; a single write that takes
 /// longer is not cut.
@@ -78,6 +80,21 @@ pub(super) trait Write: Send + 'static {
     fn committed(&mut self, _answer: &Self::Answer) {}
 }
 
+/// A drop of the store waits at most this long for the writer's end.
+const LONGEST_END: Duration = Duration::from_secs(2);
+
+/// The end of the writer, waited for by the drop of this, which comes after that of the way to it.
+#[derive(Debug)]
+pub(super) struct End(std::sync::Mutex<std::sync::mpsc::Receiver<()>>);
+
+impl Drop for End {
+    fn drop(&mut self) {
+        let over = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
+        // Either its end, or too late: a stranger keeps the file locked, and its log is kept with it.
+        let _ = over.recv_timeout(LONGEST_END);
+    }
+}
+
 /// The way to the writer. Dropping the last handle ends it, after what is queued.
 #[derive(Debug, Clone)]
 pub(super) struct Writer {
@@ -87,18 +104,20 @@ pub(super) struct Writer {
 
 impl Writer {
     /// Starts the writer's thread.
-    pub(super) fn start(parts: Parts) -> Result<Self> {
+    pub(super) fn start(parts: Parts) -> Result<(Self, End)> {
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_time().build().map_err(started)?;
         let (queue, writes) = mpsc::channel(QUEUE);
         let parts = Arc::new(parts);
         let desk = parts.clone();
+        let (alive, over) = std::sync::mpsc::channel();
+        let serve = move || {
+            runtime.block_on(async { Desk::new(desk, writes).serve().await });
+            drop(alive);
+        };
         let name = "jobs-sqlite-writer".to_owned();
-        std::thread::Builder::new()
-            .name(name)
-            .spawn(move || runtime.block_on(async { Desk::new(desk, writes).serve().await }))
-            .map_err(started)?;
-        Ok(Self { queue, parts })
+        std::thread::Builder::new().name(name).spawn(serve).map_err(started)?;
+        Ok((Self { queue, parts }, End(std::sync::Mutex::new(over))))
     }
 
     /// Makes a write and answers after its commit.
@@ -237,8 +256,10 @@ impl Desk {
                 Err(error) => self.refuse(error),
             }
         }
-        if let Some(connection) = self.connection {
-            // The last connection of a file folds the log into it; a failure is for the next to fix.
+        if let Some(mut connection) = self.connection {
+            // Other connections of this process may outlive this one and die with the process, so the
+            // log is not left to the last one; a failure is for the next to fix.
+            wal::fold(&mut connection).await;
             drop(connection.close().await);
         }
     }

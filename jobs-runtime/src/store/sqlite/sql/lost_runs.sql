@@ -1,5 +1,5 @@
 -- The runs whose worker was taken back, closed, or is unknown, in order of job,
--- whether it told that it abandoned them, and whether it held no other.
+-- whether it told that it abandoned them, whether it held no other, and who it was.
 -- By the index of runs: the order would tempt the planner into walking all jobs.
 -- ?1 limit.
 SELECT
@@ -9,7 +9,9 @@ SELECT
     EXISTS (
         SELECT 1 FROM jobs_worker AS worker
         WHERE worker.id = job.worker_id AND worker.reclaimed = 1
-    ) AS was_alone
+    ) AS was_alone,
+    job.worker_id,
+    (SELECT worker.build FROM jobs_worker AS worker WHERE worker.id = job.worker_id) AS worker_build
 FROM jobs_job AS job INDEXED BY jobs_job_running
 LEFT JOIN jobs_abandoned AS abandoned
     ON abandoned.job_id = job.id AND abandoned.claim_number = job.claim_number
