@@ -11,9 +11,10 @@ use jobs_runtime::{JobId, JobRecord, JobsBuilder, ManualClock, State, Timestamp}
 use serde::{Deserialize, Serialize};
 use sqlx::Sqlite;
 
+use crate::lines::Lines;
 use crate::planted::Planted;
 use crate::support::{
-    App, Fresh, Lines, Running, SCHEMES, ended, fresh, open, open_sqlite, until, worker,
+    App, Fresh, Running, SCHEMES, ended, fresh, open, open_sqlite, until, worker,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -320,7 +321,8 @@ async fn large_checkpoints_and_far_ones_are_warned_of_once_with_their_kind() {
     assert_eq!((warnings.of("is large"), warnings.of("further apart")), (1, 0));
     run_bulk(&jobs, &[10, 20, 30], 150).await;
     assert_eq!((warnings.of("is large"), warnings.of("further apart")), (1, 1));
-    for line in warnings.all().iter().filter(|line| line.contains("a checkpoint is")) {
+    let is_told = |line: &&String| line.contains("is large") || line.contains("further apart");
+    for line in warnings.all().iter().filter(is_told) {
         assert!(line.contains("kind=\"test.bulk\""), "{line}");
     }
     running.stop().await;

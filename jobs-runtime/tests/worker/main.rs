@@ -1,8 +1,8 @@
 //! The worker through the public interface, over every store.
 
+mod lines;
 mod planted;
 mod support;
-mod warnings;
 
 mod beside;
 mod bulk;

@@ -13,8 +13,8 @@ use jobs_runtime::{
 };
 use serde::{Deserialize, Serialize};
 
+use crate::lines::Lines;
 use crate::support::{App, Running, act, close_behind};
-use crate::warnings::Warnings;
 
 const MINUTE: Duration = Duration::from_mins(1);
 const STEP: Duration = Duration::from_millis(100);
@@ -94,7 +94,7 @@ const TOLD: &str = "no live worker can read";
 
 #[tokio::test(start_paused = true)]
 async fn jobs_that_no_live_worker_reads_are_warned_of_once_a_minute() {
-    let warnings = Warnings::default();
+    let warnings = Lines::default();
     let _guard = tracing::subscriber::set_default(warnings.clone());
     let stage = Stage::new();
     let running = Running::start(stage.worker());

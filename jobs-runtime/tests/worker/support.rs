@@ -1,9 +1,9 @@
 //! Jobs and helpers that the tests share.
 
-use std::fmt::{Debug, Write as _};
+use std::fmt::Debug;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use jobs_runtime::prelude::*;
@@ -15,9 +15,6 @@ use serde::{Deserialize, Serialize};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use sqlx::{ConnectOptions, Connection};
 use tokio::sync::oneshot;
-use tracing::field::{Field, Visit};
-use tracing::span::{Attributes, Id, Record};
-use tracing::{Event, Metadata, Subscriber};
 
 /// What the test handlers share.
 #[derive(Debug, Clone, Default)]
@@ -165,51 +162,6 @@ impl Drop for Schema {
         // A second panic would hide the first one.
         assert!(dropped.is_ok() || std::thread::panicking(), "{dropped:?}");
     }
-}
-
-/// Keeps what is logged from INFO on: the level, then the message and the fields.
-#[derive(Clone, Default)]
-pub(crate) struct Lines(Arc<Mutex<Vec<String>>>);
-
-impl Lines {
-    pub(crate) fn all(&self) -> Vec<String> {
-        self.0.lock().expect("no test panics while it logs").clone()
-    }
-
-    /// How many lines have a text.
-    pub(crate) fn of(&self, text: &str) -> usize {
-        self.all().iter().filter(|line| line.contains(text)).count()
-    }
-}
-
-impl Subscriber for Lines {
-    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        *metadata.level() <= tracing::Level::INFO
-    }
-
-    fn new_span(&self, _: &Attributes<'_>) -> Id {
-        Id::from_u64(1)
-    }
-
-    fn record(&self, _: &Id, _: &Record<'_>) {}
-
-    fn record_follows_from(&self, _: &Id, _: &Id) {}
-
-    fn event(&self, event: &Event<'_>) {
-        struct Line(String);
-        impl Visit for Line {
-            fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
-                write!(self.0, "{}={value:?} ", field.name()).expect("a text takes it");
-            }
-        }
-        let mut line = Line(format!("{} ", event.metadata().level()));
-        event.record(&mut line);
-        self.0.lock().expect("no test panics while it logs").push(line.0);
-    }
-
-    fn enter(&self, _: &Id) {}
-
-    fn exit(&self, _: &Id) {}
 }
 
 /// The size of a long test: small unless `JOBS_TEST_SIZE=full`.

@@ -5,7 +5,8 @@ use std::time::Duration;
 use jobs_runtime::State;
 use jobs_runtime::prelude::*;
 
-use crate::support::{Act, App, Lines, Running, act, ended, open, open_sqlite, until, worker};
+use crate::lines::Lines;
+use crate::support::{Act, App, Running, act, ended, open, open_sqlite, until, worker};
 
 const HUGE: usize = 5 * 1024 * 1024;
 

@@ -13,9 +13,9 @@ use jobs_runtime::{
 use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
 
+use crate::lines::Lines;
 use crate::planted::Planted;
 use crate::support::{Act, Running, act, close_behind, ended, is_running, until, worker};
-use crate::warnings::Warnings;
 
 /// No wait of these tests is longer.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -206,7 +206,7 @@ async fn a_row_that_can_never_be_read_keeps_no_other_run_from_being_settled() {
 
 #[tokio::test]
 async fn all_that_slows_a_store_down_is_warned_of() {
-    let (store, warnings) = (Planted::new(), Warnings::default());
+    let (store, warnings) = (Planted::new(), Lines::default());
     let _guard = tracing::subscriber::set_default(warnings.clone());
     store.plan().warnings = vec!["a snapshot is held".to_owned(), "the log grows".to_owned()];
     let running = Running::start(playing(&store.jobs(), &Scene::default()));
@@ -221,7 +221,7 @@ async fn all_that_slows_a_store_down_is_warned_of() {
 
 #[tokio::test]
 async fn all_schedules_that_a_build_cannot_read_are_warned_of() {
-    let (store, warnings) = (Planted::new(), Warnings::default());
+    let (store, warnings) = (Planted::new(), Lines::default());
     let _guard = tracing::subscriber::set_default(warnings.clone());
     let jobs = store.jobs();
     let declarations = ["first", "second"].map(|name| Declaration {
@@ -255,7 +255,7 @@ async fn a_store_that_answers_an_enqueue_with_nothing_is_told_to_be_damaged() {
 
 #[tokio::test]
 async fn what_keeps_expired_jobs_from_ending_keeps_none_from_being_pruned() {
-    let (store, warnings) = (Planted::new(), Warnings::default());
+    let (store, warnings) = (Planted::new(), Lines::default());
     let _guard = tracing::subscriber::set_default(warnings.clone());
     store.plan().away.insert("expire");
     let running = Running::start(playing(&store.jobs(), &Scene::default()));

@@ -1,4 +1,4 @@
-//! What a worker warns of, for tests that read it.
+//! What is logged, for tests that read it.
 
 use std::fmt::{Debug, Write as _};
 use std::sync::{Arc, Mutex};
@@ -7,24 +7,24 @@ use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
 
-/// Keeps what is warned of, with its fields.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Warnings(Arc<Mutex<Vec<String>>>);
+/// Keeps what is logged from INFO on: the level, then the message and the fields.
+#[derive(Clone, Default)]
+pub(crate) struct Lines(Arc<Mutex<Vec<String>>>);
 
-impl Warnings {
+impl Lines {
     pub(crate) fn all(&self) -> Vec<String> {
-        self.0.lock().unwrap().clone()
+        self.0.lock().expect("no test panics while it logs").clone()
     }
 
-    /// How many of them have this in their text.
+    /// How many lines have a text.
     pub(crate) fn of(&self, text: &str) -> usize {
-        self.0.lock().unwrap().iter().filter(|line| line.contains(text)).count()
+        self.all().iter().filter(|line| line.contains(text)).count()
     }
 }
 
-impl Subscriber for Warnings {
+impl Subscriber for Lines {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        *metadata.level() <= tracing::Level::WARN
+        *metadata.level() <= tracing::Level::INFO
     }
 
     fn new_span(&self, _: &Attributes<'_>) -> Id {
@@ -42,9 +42,9 @@ impl Subscriber for Warnings {
                 write!(self.0, "{}={value:?} ", field.name()).expect("a text takes it");
             }
         }
-        let mut line = Line(String::new());
+        let mut line = Line(format!("{} ", event.metadata().level()));
         event.record(&mut line);
-        self.0.lock().unwrap().push(line.0);
+        self.0.lock().expect("no test panics while it logs").push(line.0);
     }
 
     fn enter(&self, _: &Id) {}
