@@ -62,7 +62,8 @@ pub trait Answer: Sized + Send + sealed::Sealed {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a job",
     label = "`{Self}` can't be enqueued",
-    note = "add `#[derive(Job)]` and `#[job(kind = \"…\", version = \"1.0.0\")]` to `{Self}`"
+    note = "add `#[derive(Job)]` and `#[job(kind = \"…\", version = \"1.0.0\")]` to `{Self}`",
+    note = "a job is passed by value: write `job`, or `job.clone()`, instead of `&job`"
 )]
 pub trait Enqueueable: Job {
     /// What the enqueue of one answers.
