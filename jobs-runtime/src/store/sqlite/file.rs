@@ -12,6 +12,7 @@ use sqlx::sqlite::SqliteConnectOptions;
 
 use super::error::Result;
 use super::holder::beside;
+use super::line::{LINE, NEXT};
 use super::options::Migration;
 use super::turn::TURN;
 
@@ -53,11 +54,16 @@ impl Location {
     /// Removes a fresh folder again, after the file was found to be no database. One that others
     /// have begun to use stays.
     pub(super) fn leave(&self) {
+        let locks = [TURN, LINE, NEXT];
         let only_turns = |mut files: fs::ReadDir| {
-            files.all(|file| file.is_ok_and(|file| file.file_name() == TURN))
+            files.all(|file| {
+                file.is_ok_and(|file| locks.iter().any(|lock| file.file_name() == *lock))
+            })
         };
         if self.is_fresh && fs::read_dir(&self.workers).is_ok_and(only_turns) {
-            drop(fs::remove_file(self.workers.join(TURN)));
+            for lock in locks {
+                drop(fs::remove_file(self.workers.join(lock)));
+            }
             drop(fs::remove_dir(&self.workers));
         }
     }

@@ -32,6 +32,7 @@ mod holder;
 mod inspect;
 mod json;
 mod lease;
+mod line;
 mod loan;
 mod migrate;
 mod note;
@@ -78,6 +79,7 @@ use self::error::{During, Result};
 use self::file::Location;
 use self::heartbeat::Beat;
 use self::lease::{ChangeDuty, Observer, Register, Renewals, TakeBack};
+use self::line::Line;
 use self::note::Note;
 use self::operate::Prune;
 pub use self::options::{SqliteOptions, Synchronous};
@@ -164,14 +166,15 @@ impl SqliteStore {
         };
         lease::tidy(&mut first, &observer.files).await?;
         let bell = Arc::new(Bell::new());
-        let (writer, end) = Writer::start(Parts {
+        let parts = Parts {
             connect: connect.clone(),
             turn: turn()?,
             clock: Arc::clone(&options.clock),
             bell: Arc::clone(&bell),
             wal: Mutex::new(Wal::new(&location.database, options.wal_warning_bytes)),
             loan: Arc::default(),
-        })?;
+        };
+        let (writer, end) = Writer::start(parts, Line::open(&location.workers)?)?;
         let (reads, transactions) = (connect.reads(), connect.transactions());
         let inner = Inner {
             id,

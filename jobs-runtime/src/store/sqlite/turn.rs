@@ -51,12 +51,7 @@ impl Turn {
     /// # Errors
     /// Where the folder takes no files.
     pub(super) fn open(folder: &Path, database: &Path, random: Arc<dyn Random>) -> Result<Self> {
-        let path = folder.join(TURN);
-        // Someone may have cleared the folder away.
-        drop(std::fs::create_dir(folder));
-        let file = File::options().create(true).truncate(false).write(true).open(&path);
-        let file = file.map_err(|error| refused(&path, error))?;
-        Ok(Self { file, database: database.to_owned(), random })
+        Ok(Self { file: opened(folder, TURN)?, database: database.to_owned(), random })
     }
 
     /// What an attempt that was busy waits by, before the next; in all not longer than `within`.
@@ -120,6 +115,15 @@ impl Turn {
     }
 }
 
+/// A file of this name that writers lock.
+pub(super) fn opened(folder: &Path, name: &str) -> Result<File> {
+    let path = folder.join(name);
+    // Someone may have cleared the folder away.
+    drop(std::fs::create_dir(folder));
+    let file = File::options().create(true).truncate(false).write(true).open(&path);
+    file.map_err(|error| refused(&path, error))
+}
+
 /// Says which of the two is in the way: a file that is another user's, or a folder that takes none.
 fn refused(path: &Path, error: std::io::Error) -> StoreError {
     let is_denied = error.kind() == std::io::ErrorKind::PermissionDenied;
@@ -131,10 +135,12 @@ fn refused(path: &Path, error: std::io::Error) -> StoreError {
         )
     } else {
         let folder = path.parent().unwrap_or(path);
+        let name = path.file_name().unwrap_or_default();
         format!(
-            "the folder {} takes no file {TURN}: whoever uses the store, if only to look, must be \
+            "the folder {} takes no file {}: whoever uses the store, if only to look, must be \
              able to write there",
-            folder.display()
+            folder.display(),
+            name.display()
         )
     };
     let kind = if is_denied { StoreErrorKind::ReadOnly } else { StoreErrorKind::Configuration };

@@ -3,7 +3,8 @@
 //! 1. A write is answered after the commit that made it durable, and is never half done: it runs
 //!    here, where nobody's cancellation reaches it.
 //! 2. A write that fails is answered alone; the others of its transaction are run again without it.
-//! 3. The write lock is held for at most [`LONGEST_HOLD`] and whoever waits for it gets a turn.
+//! 3. The write lock is held for at most [`LONGEST_HOLD`] and whoever waits for it gets a turn: writers of
+//!    other processes one after another in a [`line`](super::line), others between two of them.
 //! 4. A write that panics is one that failed: the others go on, on a new connection.
 //! 5. What was queued when the last handle of the store is dropped is still done, and the log is then
 //!    folded into the file: the drop waits for that, for a moment, so that a process which ends right
@@ -29,6 +30,7 @@ use tokio::time::{Interval, MissedTickBehavior, interval};
 
 use super::connect::Connect;
 use super::error::{During, Result, Shared, panicked};
+use super::line::Line;
 use super::loan::Loan;
 use super::sql;
 use super::turn::{LONGEST_WAIT, Turn};
@@ -104,7 +106,7 @@ pub(super) struct Writer {
 
 impl Writer {
     /// Starts the writer's thread.
-    pub(super) fn start(parts: Parts) -> Result<(Self, End)> {
+    pub(super) fn start(parts: Parts, line: Line) -> Result<(Self, End)> {
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_time().build().map_err(started)?;
         let (queue, writes) = mpsc::channel(QUEUE);
@@ -112,7 +114,7 @@ impl Writer {
         let desk = parts.clone();
         let (alive, over) = std::sync::mpsc::channel();
         let serve = move || {
-            runtime.block_on(async { Desk::new(desk, writes).serve().await });
+            runtime.block_on(async { Desk::new(desk, line, writes).serve().await });
             drop(alive);
         };
         let name = "jobs-sqlite-writer".to_owned();
@@ -233,6 +235,7 @@ impl<W: Write> Queued for Slot<W> {
 /// The writer itself.
 struct Desk {
     parts: Arc<Parts>,
+    line: Line,
     writes: mpsc::Receiver<Box<dyn Queued>>,
     waiting: VecDeque<Box<dyn Queued>>,
     connection: Option<SqliteConnection>,
@@ -242,19 +245,22 @@ struct Desk {
 }
 
 impl Desk {
-    fn new(parts: Arc<Parts>, writes: mpsc::Receiver<Box<dyn Queued>>) -> Self {
+    fn new(parts: Arc<Parts>, line: Line, writes: mpsc::Receiver<Box<dyn Queued>>) -> Self {
         let mut poll = interval(POLL);
         poll.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        Self { parts, writes, waiting: VecDeque::new(), connection: None, heard: None, poll }
+        Self { parts, line, writes, waiting: VecDeque::new(), connection: None, heard: None, poll }
     }
 
     async fn serve(mut self) {
         self.listen().await;
         while self.gather().await {
+            self.line.enter().await;
             match self.transaction().await {
+                // Other writers stay in line meanwhile, so that those who are in none get in.
                 Ok(()) => self.parts.turn.give_way().await,
                 Err(error) => self.refuse(error),
             }
+            self.line.leave();
         }
         if let Some(mut connection) = self.connection {
             // Other connections of this process may outlive this one and die with the process, so the
