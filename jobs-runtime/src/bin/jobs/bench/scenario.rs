@@ -53,8 +53,10 @@ pub(crate) enum Scenario {
     Snapshot,
     /// One process of 1,000 slots.
     Processes1,
-    /// Four processes of 250 slots.
+    /// Four processes of 1,000 slots each.
     Processes4,
+    /// Four processes that share the slots of one: 250 each, so that their batches are smaller too.
+    Processes4Split,
     /// One run that saves checkpoints, against the same upsert of one row.
     Checkpoint,
     /// As `checkpoint`, where all but one in 5 s are put off: what such a call costs.
@@ -159,6 +161,7 @@ impl Scenario {
             | Self::Priority
             | Self::Processes1
             | Self::Processes4
+            | Self::Processes4Split
             | Self::CheckpointPutOff
             | Self::Idle
             | Self::Look
@@ -178,7 +181,8 @@ impl Scenario {
             Self::PickupAcross => pickup::across(place, sizes.pickups).await,
             Self::Priority => pickup::over_backlog(place, rows, sizes.pickups).await,
             Self::Processes1 => child::drain(place, 1, 1_000, 2 * drained, 2 * drained).await,
-            Self::Processes4 => child::drain(place, 4, 250, 2 * drained, 2 * drained).await,
+            Self::Processes4 => child::drain(place, 4, 1_000, 2 * drained, 2 * drained).await,
+            Self::Processes4Split => child::drain(place, 4, 250, 2 * drained, 2 * drained).await,
             Self::CheckpointPutOff => checkpoint::put_off(place, 100 * sizes.checkpoints).await,
             Self::Look => night::look(place, rows).await,
             Self::BesideRedrive => night::redrive(place, rows, sizes.sustained).await,
