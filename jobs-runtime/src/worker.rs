@@ -17,8 +17,10 @@ mod health;
 mod heartbeat;
 mod lease;
 mod ledger;
+mod outage;
 mod progress;
 mod queues;
+mod report;
 mod routes;
 mod runners;
 mod schedule;
@@ -28,6 +30,7 @@ mod shared;
 mod stranded;
 mod suspects;
 mod systemd;
+mod tenure;
 mod upkeep;
 mod wake;
 
@@ -36,27 +39,26 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
+use jobs_core::QueueName;
 use jobs_core::drain::Split;
-use jobs_core::store::{Drained, Leaving, NewWorker, Retention};
-use jobs_core::{Fence, QueueName, StoreError, WorkerId};
+use jobs_core::store::Retention;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use self::budget::Budget;
 use self::drain::Stop;
-use self::lease::{Tenancy, Tenure};
+use self::lease::Tenancy;
 use self::ledger::Ledger;
 use self::queues::Running;
+pub use self::report::DrainReport;
 use self::settings::Wanted;
 use self::shared::{Shared, Tally};
 use self::systemd::Notifier;
 use crate::client::Jobs;
 use crate::error::{Error, ErrorKind};
-use crate::log;
-use crate::manifest::Manifest;
 use crate::registry::Handlers;
-use crate::run::{Board, Reason};
+use crate::run::Board;
 use crate::signals::Signals;
 use crate::telemetry::Meters;
 
@@ -71,24 +73,6 @@ pub struct Worker<S> {
 /// The exit status of a process that [`Worker::run_until_terminated`] had to end because something
 /// in it did not: 75, the system's word for a failure that passes. What was left runs elsewhere.
 pub const EXIT_UNFINISHED: i32 = 75;
-
-/// What a worker did from its start to its end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct DrainReport {
-    /// Runs whose outcome was settled: successes, failures, snoozes.
-    pub settled: u64,
-    /// Runs that were given back as interrupted.
-    pub interrupted: u64,
-    /// Claims that were given back unrun: refused, or too late.
-    pub released: u64,
-    /// Handlers that had not ended when the worker left; what they still write is refused.
-    pub abandoned: usize,
-    /// From the request to stop to the end.
-    pub took: Duration,
-    /// The part of it after the request to stop, as the store keeps it with the worker.
-    pub in_drain: Drained,
-}
 
 impl<S: Clone + Send + Sync + 'static> Worker<S> {
     /// A worker with the default settings.
@@ -326,6 +310,7 @@ impl<S: Clone + Send + Sync + 'static> Worker<S> {
             tally: Tally::default(),
             meters,
             pulse: shared::Pulse::default(),
+            outage: outage::Outage::default(),
             notifier,
         });
         Ok(Wired {
@@ -353,13 +338,13 @@ impl<S: Clone + Send + Sync + 'static> Wired<S> {
         let _ends_with_us = OverOnDrop(&shared);
         #[cfg(feature = "http")]
         let served = self.door.map(|door| door.serve(&shared)).transpose()?;
-        register(&shared).await?;
+        tenure::register(&shared).await?;
         tell(&shared);
         shared.notifier.ready();
         let (reports, report) = oneshot::channel();
         let heartbeat = heartbeat.start(shared.clone(), stop, reports)?;
         let mut loops = JoinSet::new();
-        loops.spawn(tenure_loop(shared.clone()));
+        loops.spawn(tenure::tenure_loop(shared.clone()));
         loops.spawn(settle::settle_loop(shared.clone(), ends));
         loops.spawn(wake::wake_loop(shared.clone()));
         loops.spawn(upkeep::promote_loop(shared.clone()));
@@ -443,110 +428,12 @@ impl<S> Drop for OverOnDrop<'_, S> {
     }
 }
 
-/// Asks the store for a lease.
-async fn register<S>(shared: &Shared<S>) -> Result<(), StoreError> {
-    let worker = NewWorker {
-        name: shared.settings.name.clone(),
-        build: shared.jobs.build().clone(),
-        manifest: Manifest::of(&shared.handlers).to_json(),
-        lease: shared.settings.lease,
-    };
-    let sent_at = shared.elapsed();
-    let id = shared.store().register(&worker).await?;
-    shared.tenancy.registered(id, sent_at);
-    tracing::info!(
-        worker = id.0,
-        build = %worker.build,
-        lease = ?worker.lease.length(),
-        concurrency = shared.settings.concurrency,
-        "registered"
-    );
-    Ok(())
-}
-
 /// Says what a person who starts a worker asks: which store, which queues, what it knows.
 fn tell<S>(shared: &Shared<S>) {
     let queues: Vec<&str> = shared.settings.queues.iter().map(QueueName::as_str).collect();
     let (store, queues) = (shared.jobs.backend().place(), queues.join(", "));
     let (kinds, schedules) = (shared.handlers.all().len(), shared.handlers.schedules().len());
     tracing::info!(kinds, schedules, "working {store}: queues {queues}");
-}
-
-/// An earlier registration of this process, and what it held when the lease was lost.
-struct Earlier {
-    worker: WorkerId,
-    runs: Vec<Fence>,
-}
-
-/// How often is looked whether all that an earlier registration held is settled.
-const EARLIER_PAUSE: Duration = Duration::from_millis(100);
-
-/// Closes what is left of an earlier registration, once all it held has ended and is settled: people
-/// would else see two workers for one process, and one of them die. Answers whether that is over.
-async fn close_earlier<S>(shared: &Shared<S>, earlier: &Earlier) -> bool {
-    if earlier.runs.iter().any(|run| shared.ledger.holds(*run)) {
-        return false;
-    }
-    let leaving = Leaving { known: Some(Vec::new()), ..Leaving::default() };
-    let closed = async {
-        let mut heartbeat = shared.store().heartbeat().await?;
-        heartbeat.close(earlier.worker, &shared.author(), &leaving).await
-    };
-    match tokio::time::timeout(LAST_CALLS, closed).await {
-        Ok(Ok(_)) => {}
-        Ok(Err(error)) => {
-            let error = jobs_core::chain(&error);
-            tracing::debug!(error, "can't close an earlier registration; its lease will end");
-        }
-        Err(_) => tracing::debug!("an earlier registration is not closed; its lease will end"),
-    }
-    true
-}
-
-/// Registers anew whenever the lease is lost.
-async fn tenure_loop<S>(shared: Arc<Shared<S>>) {
-    let mut tenure = shared.tenancy.watch();
-    let mut earlier: Vec<Earlier> = Vec::new();
-    loop {
-        tokio::select! {
-            biased;
-            () = shared.over.cancelled() => return,
-            () = tokio::time::sleep(EARLIER_PAUSE), if !earlier.is_empty() => {}
-            lost = tenure.wait_for(|tenure| *tenure == Tenure::Lost) => {
-                if lost.is_err() {
-                    return;
-                }
-            }
-        }
-        if shared.tenancy.tenure() != Tenure::Lost {
-            if let Some(first) = earlier.first()
-                && close_earlier(&shared, first).await
-            {
-                earlier.remove(0);
-            }
-            continue;
-        }
-        shared.ledger.abort_all(Reason::Lease);
-        if shared.intake_closed.is_cancelled() {
-            return;
-        }
-        let lost = shared.tenancy.to_close();
-        let runs = shared.ledger.fences();
-        let registered = register(&shared).await;
-        if let Some(worker) = lost.filter(|_| registered.is_ok()) {
-            earlier.push(Earlier { worker, runs });
-        }
-        if let Err(error) = registered {
-            log::REGISTER.write(shared.elapsed(), || {
-                let error = jobs_core::chain(&error);
-                tracing::warn!(error, "can't register anew; trying again");
-            });
-            let wait = jobs_core::jittered(shared.settings.poll_interval, shared.draw());
-            if shared::pause(&shared, wait).await {
-                return;
-            }
-        }
-    }
 }
 
 impl<S> fmt::Debug for Worker<S> {

@@ -58,13 +58,22 @@ where
         }
         let limit = u32::try_from(free).unwrap_or(u32::MAX);
         match intake.turn(shared, worker, limit).await {
-            Ok(Turn::Took(jobs)) => start(shared, &runners, worker, jobs),
-            Ok(Turn::Nothing) => intake.wait(shared).await,
+            Ok(Turn::Took(jobs)) => {
+                shared.answered();
+                start(shared, &runners, worker, jobs);
+            }
+            Ok(Turn::Nothing) => {
+                shared.answered();
+                intake.wait(shared).await;
+            }
             Ok(Turn::Clear) => drop(has_waited(shared, shared.settings.poll_interval).await),
             Err(error) => {
-                log::CLAIM.write(shared.elapsed(), || {
-                    tracing::warn!(error = jobs_core::chain(&error), "can't claim; trying again");
-                });
+                if !shared.is_outage(&error, "claim") {
+                    log::CLAIM.write(shared.elapsed(), || {
+                        let error = jobs_core::chain(&error);
+                        tracing::warn!(error, "can't claim; trying again");
+                    });
+                }
                 intake.is_listed = false;
                 let pause = jittered(shared.settings.poll_interval, shared.draw());
                 drop(tokio::time::timeout(pause, shared.intake_closed.cancelled()).await);

@@ -40,9 +40,11 @@ pub(super) async fn flush<S>(shared: &Arc<Shared<S>>, entry: &Entry) {
             tracing::warn!(job, kind, error = chain, "the last checkpoint of a run is lost");
             return;
         }
-        log::CHECKPOINT.write(shared.elapsed(), || {
-            tracing::warn!(job, kind, error = chain, "can't save a checkpoint; trying again");
-        });
+        if !shared.is_outage(&error, "save a checkpoint") {
+            log::CHECKPOINT.write(shared.elapsed(), || {
+                tracing::warn!(job, kind, error = chain, "can't save a checkpoint; trying again");
+            });
+        }
         if pause(shared, wait).await {
             return;
         }

@@ -120,10 +120,12 @@ async fn beat_loop<S>(shared: &Shared<S>) {
                 Ok(Next::Soon) => soon,
                 Err(error) => {
                     connection = None;
-                    log::RENEW.write(shared.elapsed(), || {
-                        let error = jobs_core::chain(&error);
-                        tracing::warn!(error, worker = worker.0, "can't renew the lease");
-                    });
+                    if !shared.is_outage(&error, "renew the lease") {
+                        log::RENEW.write(shared.elapsed(), || {
+                            let error = jobs_core::chain(&error);
+                            tracing::warn!(error, worker = worker.0, "can't renew the lease");
+                        });
+                    }
                     soon
                 }
             },
@@ -162,6 +164,7 @@ async fn beat<S>(
     };
     match renewed {
         Renewed::Renewed => {
+            shared.answered();
             shared.tenancy.renewed(worker, sent_at);
             shared.meters.renewed(left);
         }

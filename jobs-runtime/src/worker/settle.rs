@@ -164,6 +164,7 @@ async fn settle_certain<S>(
     shared.meters.settling(settlements.len());
     let error = match shared.store().settle(&shared.author(), &settlements).await {
         Ok(answers) => {
+            shared.answered();
             locked.extend(told_all(shared, batch, settlements.iter().zip(answers)));
             return Vec::new();
         }
@@ -179,10 +180,12 @@ async fn settle_certain<S>(
             ended.wrote = ended.wrote.max(Wrote::Checkpoint);
         }
     }
-    log::SETTLE.write(shared.elapsed(), || {
-        let error = jobs_core::chain(&error);
-        tracing::warn!(error, runs = batch.len(), "can't settle; trying again");
-    });
+    if !shared.is_outage(&error, "settle") {
+        log::SETTLE.write(shared.elapsed(), || {
+            let error = jobs_core::chain(&error);
+            tracing::warn!(error, runs = batch.len(), "can't settle; trying again");
+        });
+    }
     batch
 }
 
@@ -270,10 +273,12 @@ async fn certain<S>(
         }
         Err(error) => error,
     };
-    log::SETTLE.write(shared.elapsed(), || {
-        let error = jobs_core::chain(&error);
-        tracing::warn!(error, runs = fences.len(), "can't reread runs; trying again");
-    });
+    if !shared.is_outage(&error, "reread runs") {
+        log::SETTLE.write(shared.elapsed(), || {
+            let error = jobs_core::chain(&error);
+            tracing::warn!(error, runs = fences.len(), "can't reread runs; trying again");
+        });
+    }
     if is_about_no_row(&error) {
         return (certain, asked);
     }

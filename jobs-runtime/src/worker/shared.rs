@@ -5,13 +5,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
-use jobs_core::WorkerId;
 use jobs_core::store::{Author, Drained, Store};
+use jobs_core::{StoreError, WorkerId};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use super::lease::{Tenancy, Tenure};
 use super::ledger::Ledger;
+use super::outage::Outage;
 use super::queues::Running;
 use super::settings::Settings;
 use super::settle::Ended;
@@ -50,6 +51,7 @@ pub(crate) struct Shared<S> {
     pub(crate) tally: Tally,
     pub(crate) meters: Meters,
     pub(crate) pulse: Pulse,
+    pub(crate) outage: Outage,
     pub(super) notifier: Notifier,
 }
 
@@ -89,6 +91,17 @@ impl<S> Shared<S> {
 
     pub(crate) fn draw(&self) -> u64 {
         self.jobs.random().draw()
+    }
+
+    /// Whether a call failed because the store is away, which is told once for all calls; what else went
+    /// wrong is the caller's to tell.
+    pub(crate) fn is_outage(&self, error: &StoreError, call: &'static str) -> bool {
+        self.outage.holds(self.elapsed(), error, call)
+    }
+
+    /// The store answered a call.
+    pub(crate) fn answered(&self) {
+        self.outage.answered(self.elapsed());
     }
 
     /// What this build is to a stored job.

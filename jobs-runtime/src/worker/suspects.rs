@@ -111,9 +111,11 @@ impl Suspects {
         }
         let taken = shared.store().take_duty(Duty::Suspects, worker).await;
         let has_it = taken.unwrap_or_else(|error| {
-            log::DUTY.write(now, || {
-                tracing::warn!(error = jobs_core::chain(&error), "can't ask for a duty");
-            });
+            if !shared.is_outage(&error, "ask for a duty") {
+                log::DUTY.write(now, || {
+                    tracing::warn!(error = jobs_core::chain(&error), "can't ask for a duty");
+                });
+            }
             false
         });
         if has_it {

@@ -25,12 +25,17 @@ const SLOW_FOR: Duration = Duration::from_mins(1);
 pub(super) async fn promote_loop<S>(shared: Arc<Shared<S>>) {
     loop {
         let promoted = match shared.store().promote(BATCH).await {
-            Ok(promoted) => promoted,
+            Ok(promoted) => {
+                shared.answered();
+                promoted
+            }
             Err(error) => {
-                log::PROMOTE.write(shared.elapsed(), || {
-                    let error = jobs_core::chain(&error);
-                    tracing::warn!(error, "can't promote; trying again");
-                });
+                if !shared.is_outage(&error, "promote") {
+                    log::PROMOTE.write(shared.elapsed(), || {
+                        let error = jobs_core::chain(&error);
+                        tracing::warn!(error, "can't promote; trying again");
+                    });
+                }
                 Promoted { count: 0, next_in: Some(Duration::from_secs(1)) }
             }
         };
@@ -64,6 +69,7 @@ pub(super) async fn sweep_loop<S>(shared: Arc<Shared<S>>) {
         if shared.tenancy.may_sweep(shared.elapsed()) && shared.worker().is_some() {
             match sweep(&shared, grace).await {
                 Ok(()) => grace = Duration::ZERO,
+                Err(error) if shared.is_outage(&error, "sweep") => {}
                 Err(error) => log::SWEEP.write(shared.elapsed(), || {
                     let error = jobs_core::chain(&error);
                     tracing::warn!(error, "can't sweep; trying again");
@@ -113,6 +119,7 @@ async fn expire<S>(shared: &Shared<S>) {
         match shared.store().expire(BATCH).await {
             Ok(expired) if expired >= BATCH => tokio::task::yield_now().await,
             Ok(_) => return,
+            Err(error) if shared.is_outage(&error, "end expired jobs") => return,
             Err(error) => {
                 return log::EXPIRE.write(shared.elapsed(), || {
                     let error = jobs_core::chain(&error);
@@ -128,6 +135,7 @@ async fn prune<S>(shared: &Shared<S>) {
         match shared.store().prune(shared.settings.retention, BATCH).await {
             Ok(pruned) if pruned >= BATCH => tokio::task::yield_now().await,
             Ok(_) => return,
+            Err(error) if shared.is_outage(&error, "prune") => return,
             Err(error) => {
                 return log::PRUNE.write(shared.elapsed(), || {
                     let error = jobs_core::chain(&error);

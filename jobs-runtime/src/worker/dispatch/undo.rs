@@ -145,6 +145,9 @@ async fn read<S>(shared: &Shared<S>, job: &ClaimedJob) -> Result<Option<Row>, St
 }
 
 fn tell<S>(shared: &Shared<S>, error: &StoreError) {
+    if shared.is_outage(error, "read the checkpoint of a run that is undone") {
+        return;
+    }
     log::CHECKPOINT.write(shared.elapsed(), || {
         let error = jobs_core::chain(error);
         tracing::warn!(error, "can't read the checkpoint of a run that is undone; trying again");

@@ -7,7 +7,7 @@ use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use super::super::{Budget, Notifier, Wired, Worker, claim, register, settle};
+use super::super::{Budget, Notifier, Wired, Worker, claim, settle, tenure};
 use super::*;
 use crate::{JobContext, JobError, Jobs, Registry};
 
@@ -67,7 +67,7 @@ async fn drained(jobs: &[How], stops: usize) -> (Drained, u128, Vec<State>) {
         .grace_period(Duration::from_secs(30));
     let budget = Budget::ask(worker.wanted.stated).await.unwrap();
     let Wired { shared, ends, .. } = worker.wire(budget, Notifier::default()).unwrap();
-    register(&shared).await.unwrap();
+    tenure::register(&shared).await.unwrap();
     let mut loops = JoinSet::new();
     loops.spawn(settle::settle_loop(shared.clone(), ends));
     loops.spawn(claim::claim_loop(shared.clone()));
