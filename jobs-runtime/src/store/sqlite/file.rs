@@ -172,6 +172,10 @@ fn resolved(named: &Path) -> Result<PathBuf> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
         Err(error) => return Err(unreachable_file(named, error)),
     }
+    // The file that a link leads to is made, and then has the path that everyone else will find.
+    if let Ok(target) = fs::read_link(named) {
+        return resolved(&named.parent().unwrap_or(Path::new("")).join(target));
+    }
     let parent = match named.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
