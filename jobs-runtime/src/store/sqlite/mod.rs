@@ -75,7 +75,7 @@ use self::connect::Connect;
 use self::due::{Expire, Promote, Recall, next_due};
 use self::enqueue::Enqueue;
 use self::error::{During, Result};
-use self::file::Location;
+use self::file::{Location, OpenFile};
 use self::heartbeat::Beat;
 use self::lease::{ChangeDuty, Observer, Register, Renewals, TakeBack};
 use self::note::Note;
@@ -103,6 +103,7 @@ pub struct SqliteStore {
 struct Inner {
     id: StoreId,
     location: Location,
+    file: OpenFile,
     options: SqliteOptions,
     connect: Connect,
     reads: SqlitePool,
@@ -164,7 +165,9 @@ impl SqliteStore {
         };
         lease::tidy(&mut first, &observer.files).await?;
         let bell = Arc::new(Bell::new());
+        let (file, connect) = (OpenFile::at(&location.database), connect.to_existing());
         let (writer, end) = Writer::start(Parts {
+            file: file.clone(),
             connect: connect.clone(),
             turn: turn()?,
             clock: Arc::clone(&options.clock),
@@ -176,6 +179,7 @@ impl SqliteStore {
         let inner = Inner {
             id,
             location,
+            file,
             options,
             connect,
             reads,

@@ -31,6 +31,7 @@ impl SqliteStore {
     /// A dropped call opens nothing.
     pub async fn begin(&self) -> Result<sqlx::Transaction<'static, Sqlite>> {
         const DOING: &str = "beginning a transaction";
+        self.inner.file.check()?;
         let turn = self.turn()?;
         let mut patience = turn.patience(DOING, LONGEST_WAIT);
         loop {
@@ -103,6 +104,7 @@ impl SqliteStore {
 
     /// By the file and not by the store's identity, which a copy of the file has too.
     async fn check_transaction(&self, connection: &mut SqliteConnection) -> Result<()> {
+        self.inner.file.check()?;
         let file = sqlx::query_scalar(sql::DATABASE_FILE).fetch_one(&mut *connection).await;
         let file: String = file.during("looking at a transaction")?;
         if !std::fs::canonicalize(&file).is_ok_and(|file| file == self.database()) {
