@@ -6,12 +6,13 @@
 
 use async_trait::async_trait;
 use jobs_core::store::{CheckpointSave, Enqueued, Standing, Transaction, Transactions};
-use jobs_core::{Fence, NewJob, Notes, StoreError, StoreErrorKind};
+use jobs_core::{BuildId, Fence, NewJob, Notes, StoreError, StoreErrorKind};
 use sqlx::{Connection, Sqlite, SqliteConnection};
 
 use super::checkpoint::{save, standings};
 use super::enqueue::Enqueue;
 use super::error::{During, Result, is_busy};
+use super::rollout::Publish;
 use super::turn::LONGEST_WAIT;
 use super::writer::Write;
 use super::{SqliteStore, sql};
@@ -58,6 +59,19 @@ impl SqliteStore {
         let mut enqueue = Enqueue::new(jobs)?;
         let now = self.clock().now();
         atomic(connection, async |tx| enqueue.run(tx, now).await).await
+    }
+
+    /// As [`Store::publish`](jobs_core::store::Store::publish), within the caller's transaction: nobody else can
+    /// write before it ends.
+    pub(crate) async fn publish_beside(
+        &self,
+        connection: &mut SqliteConnection,
+        build: &BuildId,
+        manifest: &str,
+    ) -> Result<()> {
+        self.check_transaction(connection).await?;
+        let mut publish = Publish { build: build.clone(), manifest: manifest.to_owned() };
+        publish.run(connection, self.clock().now()).await
     }
 
     /// As [`Store::checkpoint`](jobs_core::store::Store::checkpoint) for one run, within the caller's
