@@ -1,8 +1,11 @@
 //! Values to JSON text and back, exactly.
 //!
-//! 1. Every integer up to 64 bits keeps all its digits; a NUL keeps its place as an escape.
+//! 1. Every integer up to 64 bits keeps all its digits, every floating-point number all its bits (the feature
+//!    `float_roundtrip` of `serde_json`: without it one in a few is read as its neighbour); a NUL keeps its
+//!    place as an escape.
 //! 2. What JSON can't keep is refused with the path of the field, never replaced: `serde_json`
 //!    alone writes NaN and the infinities as `null`.
+//! 3. What is too deeply nested to be read again is refused too: its job would die unread.
 
 mod finite;
 
@@ -19,6 +22,8 @@ pub enum EncodeError {
         /// The field, such as `lines[3].price`; empty when the value itself is the number.
         path: String,
     },
+    /// It is nested more deeply than its reader follows: 127 lists, maps and structs in one another.
+    TooDeep,
     /// The value's own `Serialize` failed, or it has a map with keys that are not texts.
     Json(serde_json::Error),
 }
@@ -28,10 +33,11 @@ pub enum EncodeError {
 /// # Errors
 /// [`EncodeError`] names the field that can't be kept.
 pub fn encode<T: Serialize + ?Sized>(value: &T) -> Result<String, EncodeError> {
-    let text = serde_json::to_string(value).map_err(EncodeError::Json)?;
+    // First, so that no value is too deep for the stack of what writes it.
     match finite::check(value) {
-        Err(path) => Err(EncodeError::NotFinite { path }),
-        Ok(()) => Ok(text),
+        Err(finite::Unkept::NotFinite(path)) => Err(EncodeError::NotFinite { path }),
+        Err(finite::Unkept::TooDeep) => Err(EncodeError::TooDeep),
+        Ok(()) => serde_json::to_string(value).map_err(EncodeError::Json),
     }
 }
 
@@ -44,6 +50,12 @@ impl fmt::Display for EncodeError {
             Self::NotFinite { path } => {
                 write!(f, "the field `{path}` is NaN or infinite, which JSON can't keep")
             }
+            Self::TooDeep => write!(
+                f,
+                "the value is nested more than {} levels deep, which no worker would read again; store it as \
+                 a text of its own, or flatten it",
+                finite::MOST_LEVELS
+            ),
             Self::Json(_) => f.write_str("the value does not serialise as JSON"),
         }
     }
@@ -53,7 +65,7 @@ impl std::error::Error for EncodeError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Json(error) => Some(error),
-            Self::NotFinite { .. } => None,
+            Self::NotFinite { .. } | Self::TooDeep => None,
         }
     }
 }

@@ -23,9 +23,8 @@ impl Clock for SystemClock {
     }
 }
 
-/// The instant that lies this far ahead, for handlers that watch their time.
+/// The instant that lies this far ahead, for handlers that watch their time; `None` beyond what the clock counts.
 #[expect(clippy::disallowed_methods, reason = "this is the clock module")]
-pub(crate) fn instant_in(span: Duration) -> std::time::Instant {
-    let now = tokio::time::Instant::now().into_std();
-    now.checked_add(span).unwrap_or(now)
+pub(crate) fn instant_in(span: Duration) -> Option<std::time::Instant> {
+    tokio::time::Instant::now().into_std().checked_add(span)
 }

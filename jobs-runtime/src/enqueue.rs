@@ -8,8 +8,8 @@ use std::time::{Duration, SystemTime};
 
 use jobs_core::store::Enqueued;
 use jobs_core::{
-    Due, Headers, Job, MAX_WAIT, NewJob, OnConflict, Priority, QueueName, StoreError,
-    StoreErrorKind, Timestamp, UniqueKey, UniqueWhile, encode_headers,
+    Due, Headers, Job, MAX_UNIQUE_KEY_BYTES, MAX_WAIT, NewJob, OnConflict, Priority, QueueName,
+    StoreError, StoreErrorKind, Timestamp, UniqueKey, UniqueWhile, encode_headers,
 };
 
 use crate::client::Jobs;
@@ -139,8 +139,14 @@ impl<'a, A: Answer> Enqueue<'a, A> {
         let bucket = now.div_euclid(seconds);
         let in_period = |job: &mut NewJob| {
             let key = job.unique_key.as_ref().ok_or("a period needs a unique key".to_owned())?;
-            let key = UniqueKey::new(format!("{key}@{seconds}.{bucket}"));
-            job.unique_key = Some(key.map_err(|error| error.to_string())?);
+            let with_period = UniqueKey::new(format!("{key}@{seconds}.{bucket}"));
+            let with_period = with_period.map_err(|_| {
+                format!(
+                    "a unique key of {} bytes leaves no room for its period: {MAX_UNIQUE_KEY_BYTES} in all",
+                    key.as_str().len()
+                )
+            })?;
+            job.unique_key = Some(with_period);
             job.unique_while = UniqueWhile::Kept;
             Ok::<_, String>(())
         };
@@ -275,11 +281,12 @@ impl<'a: 't, 't, A: Answer + 't> IntoFuture for EnqueueIn<'a, 't, A> {
 
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(async move {
-            let jobs = self.enqueue.jobs;
-            let backend = jobs.backend();
-            let new = self.enqueue.finished()?;
+            let Self { enqueue, tx } = self;
+            let jobs = enqueue.jobs;
+            let new = enqueue.finished()?;
             jobs.producer().ask(jobs, &new).await?;
-            let answers = backend.enqueue_in(self.tx.connection(), &new).await?;
+            jobs.producer().publish_beside(jobs, tx).await;
+            let answers = jobs.backend().enqueue_in(tx.connection(), &new).await?;
             Ok(A::of(answered(&new, answers)?))
         })
     }

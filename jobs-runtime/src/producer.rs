@@ -12,6 +12,7 @@ use crate::log;
 #[cfg(feature = "cli")]
 use crate::manifest::ScheduledKind;
 use crate::manifest::{Manifest, ProducedKind, live};
+use crate::store::UserTransaction;
 
 /// What becomes of a job that no live worker reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -79,17 +80,26 @@ impl Producer {
     /// Says what the program produces, unless it has said so lately. That it can't is logged: an
     /// enqueue does not fail for it.
     pub(crate) async fn publish(&self, jobs: &Jobs) {
-        if self.wanted.produces.is_empty() || !self.is_time_to_publish(jobs.clock().elapsed()) {
-            return;
+        if let Some(manifest) = self.to_publish(jobs) {
+            let published = jobs.store().publish(jobs.build(), &manifest).await;
+            tell(jobs, published.map_err(Error::from));
         }
-        let produces = self.wanted.produces.clone();
-        let manifest = Manifest { produces, ..Manifest::default() }.to_json();
-        if let Err(error) = jobs.store().publish(jobs.build(), &manifest).await {
-            log::PUBLISH.write(jobs.clock().elapsed(), || {
-                let error = jobs_core::chain(&error);
-                tracing::warn!(error, "can't publish what this build produces");
-            });
+    }
+
+    /// As [`publish`](Self::publish), while the application has a transaction open.
+    pub(crate) async fn publish_beside(&self, jobs: &Jobs, tx: &mut dyn UserTransaction) {
+        if let Some(manifest) = self.to_publish(jobs) {
+            let backend = jobs.backend();
+            tell(jobs, backend.publish_beside(tx.connection(), jobs.build(), &manifest).await);
         }
+    }
+
+    /// What is to be said now, if anything.
+    fn to_publish(&self, jobs: &Jobs) -> Option<String> {
+        let produces = &self.wanted.produces;
+        let is_time = || self.is_time_to_publish(jobs.clock().elapsed());
+        (!produces.is_empty() && is_time())
+            .then(|| Manifest { produces: produces.clone(), ..Manifest::default() }.to_json())
     }
 
     fn is_time_to_publish(&self, now: Duration) -> bool {
@@ -150,5 +160,14 @@ impl Producer {
         let is_read = live.is_empty() || live.iter().any(reads);
         self.memory().read.insert(key, (is_read, now));
         Ok(is_read)
+    }
+}
+
+fn tell(jobs: &Jobs, published: Result<(), Error>) {
+    if let Err(error) = published {
+        log::PUBLISH.write(jobs.clock().elapsed(), || {
+            let error = jobs_core::chain(&error);
+            tracing::warn!(error, "can't publish what this build produces");
+        });
     }
 }

@@ -92,7 +92,7 @@ impl RunInfo {
             interruptions: job.counters.interruptions,
             headers: headers.unwrap_or_default(),
             enqueued_at: job.enqueued_at,
-            deadline: timeout.map(crate::clock::instant_in),
+            deadline: timeout.and_then(crate::clock::instant_in),
         }
     }
 

@@ -176,6 +176,35 @@ fn the_log_is_cut_as_soon_as_a_reader_that_pinned_it_has_left() {
     });
 }
 
+#[test]
+fn nothing_is_acknowledged_that_goes_to_a_file_which_is_no_longer_there() {
+    runtime().block_on(async {
+        let scene = Scene::fresh().await;
+        let (path, away) = (scene.database(), scene.database().with_extension("away"));
+        let worker = register(&scene.store).await;
+        let mut tx = SqliteStore::begin(&scene.store).await.expect("a transaction");
+        std::fs::rename(&path, &away).expect("it is moved");
+        for is_replaced in [false, true] {
+            if is_replaced {
+                std::fs::write(&path, "").expect("another file");
+            }
+            let joined = scene.store.enqueue_in(&mut tx, &[job("{}")]).await.map(drop);
+            let two = scene.store.enqueue(&[job("{}"), job("{}")]).await.map(drop);
+            let one = scene.store.enqueue(&[job("{}")]).await.map(drop);
+            let begun = SqliteStore::begin(&scene.store).await.map(drop);
+            for refused in [joined, one, two, begun] {
+                let error = refused.expect_err("it would be lost");
+                assert_eq!(error.kind(), StoreErrorKind::Configuration, "{error}");
+                assert!(error.to_string().contains("removed or replaced"), "{error}");
+            }
+        }
+        tx.rollback().await.expect("the transaction ends");
+        std::fs::rename(&away, &path).expect("it is back");
+        scene.store.enqueue(&[job("{}")]).await.expect("and so is the store");
+        assert_eq!(claim(&scene.store, worker).await.len(), 1);
+    });
+}
+
 /// A clock that panics when it is told to.
 #[derive(Debug)]
 struct Flawed {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use jobs_core::{ManualClock, StoreError, StoreErrorKind};
 use jobs_runtime::store::sqlite::SqliteStore;
-use sqlite_scene::{START, Scene, options, runtime, shell};
+use sqlite_scene::{START, Scene, job, options, runtime, shell};
 use sqlx::sqlite::SqlitePoolOptions;
 
 async fn refused(address: &str) -> StoreError {
@@ -121,5 +121,23 @@ fn a_link_and_its_file_are_one_store() {
         let linked = SqliteStore::open(&link.to_string_lossy(), options(&scene.clock, 2)).await;
         linked.expect("the same file");
         assert!(!scene.folder.path().join("link.db-workers").exists());
+    });
+}
+
+#[test]
+fn a_link_to_a_file_that_is_yet_to_be_made_is_that_file() {
+    runtime().block_on(async {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let at = |name: &str| folder.path().join(name);
+        std::fs::create_dir(at("volume")).expect("a folder");
+        std::os::unix::fs::symlink("hop.db", at("link.db")).expect("a link");
+        std::os::unix::fs::symlink(at("volume/jobs.db"), at("hop.db")).expect("a link");
+        let clock = Arc::new(ManualClock::new(START));
+        let store = SqliteStore::open(&at("link.db").to_string_lossy(), options(&clock, 1)).await;
+        let store = store.expect("a store");
+        let mut tx = SqliteStore::begin(&store).await.expect("a transaction");
+        store.enqueue_in(&mut tx, &[job("{}")]).await.expect("it is of the same file");
+        tx.commit().await.expect("a commit");
+        assert!(at("volume/jobs.db-workers").exists() && !at("link.db-workers").exists());
     });
 }

@@ -1,4 +1,5 @@
-//! A serialiser that writes nothing and stops at the first number that JSON can't keep.
+//! A serialiser that writes nothing and stops at the first number that JSON can't keep, or where a value is
+//! nested more deeply than its reader follows.
 
 use std::fmt;
 
@@ -8,12 +9,24 @@ use serde::ser::{
     SerializeTuple, SerializeTupleStruct, SerializeTupleVariant, Serializer,
 };
 
-/// Looks for a NaN or an infinity; the error is the path to it.
-pub(super) fn check<T: Serialize + ?Sized>(value: &T) -> Result<(), String> {
+/// As deep as `serde_json` reads: it gives up at the 128th bracket, so that no text overflows a stack.
+pub(super) const MOST_LEVELS: u8 = 127;
+
+/// What a reader would not get back.
+pub(super) enum Unkept {
+    /// A NaN or an infinity, at this path.
+    NotFinite(String),
+    /// More than [`MOST_LEVELS`].
+    TooDeep,
+}
+
+/// Looks for what a reader would not get back.
+pub(super) fn check<T: Serialize + ?Sized>(value: &T) -> Result<(), Unkept> {
     let mut path = Vec::new();
-    match value.serialize(Walk { path: &mut path }) {
-        Err(Stop::NotFinite) => Err(render(&path)),
-        // The value's own failure was met, and reported, when it was encoded.
+    match value.serialize(Walk { path: &mut path, levels: 0 }) {
+        Err(Stop::NotFinite) => Err(Unkept::NotFinite(render(&path))),
+        Err(Stop::TooDeep) => Err(Unkept::TooDeep),
+        // The value's own failure is met, and reported, when it is encoded.
         Ok(()) | Err(Stop::Other) => Ok(()),
     }
 }
@@ -48,6 +61,7 @@ fn render(path: &[Step]) -> String {
 #[derive(Debug)]
 enum Stop {
     NotFinite,
+    TooDeep,
     Other,
 }
 
@@ -55,6 +69,7 @@ impl fmt::Display for Stop {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::NotFinite => "a number is not finite",
+            Self::TooDeep => "the value is nested too deeply",
             Self::Other => "the value does not serialise",
         })
     }
@@ -70,11 +85,14 @@ impl serde::ser::Error for Stop {
 
 struct Walk<'a> {
     path: &'a mut Vec<Step>,
+    /// How many brackets are open.
+    levels: u8,
 }
 
 /// Walks the parts of a compound value, keeping the path to the one in hand.
 struct Parts<'a> {
     path: &'a mut Vec<Step>,
+    levels: u8,
     index: usize,
     key: String,
 }
@@ -82,7 +100,7 @@ struct Parts<'a> {
 impl Parts<'_> {
     fn part<T: Serialize + ?Sized>(&mut self, step: Step, value: &T) -> Result<(), Stop> {
         self.path.push(step);
-        value.serialize(Walk { path: self.path })?;
+        value.serialize(Walk { path: self.path, levels: self.levels })?;
         self.path.pop();
         Ok(())
     }
@@ -94,8 +112,13 @@ impl Parts<'_> {
 }
 
 impl<'a> Walk<'a> {
-    fn parts(self) -> Parts<'a> {
-        Parts { path: self.path, index: 0, key: String::new() }
+    /// The parts of a value that opens so many brackets.
+    fn parts(self, opened: u8) -> Result<Parts<'a>, Stop> {
+        let levels = self.levels.saturating_add(opened);
+        if levels > MOST_LEVELS {
+            return Err(Stop::TooDeep);
+        }
+        Ok(Parts { path: self.path, levels, index: 0, key: String::new() })
     }
 }
 
@@ -165,19 +188,19 @@ impl<'a> Serializer for Walk<'a> {
         variant: &'static str,
         value: &T,
     ) -> Result<(), Stop> {
-        self.parts().part(Step::Field(variant), value)
+        self.parts(1)?.part(Step::Field(variant), value)
     }
 
     fn serialize_seq(self, _: Option<usize>) -> Result<Parts<'a>, Stop> {
-        Ok(self.parts())
+        self.parts(1)
     }
 
     fn serialize_tuple(self, _: usize) -> Result<Parts<'a>, Stop> {
-        Ok(self.parts())
+        self.parts(1)
     }
 
     fn serialize_tuple_struct(self, _: &'static str, _: usize) -> Result<Parts<'a>, Stop> {
-        Ok(self.parts())
+        self.parts(1)
     }
 
     fn serialize_tuple_variant(
@@ -187,15 +210,15 @@ impl<'a> Serializer for Walk<'a> {
         _: &'static str,
         _: usize,
     ) -> Result<Parts<'a>, Stop> {
-        Ok(self.parts())
+        self.parts(2)
     }
 
     fn serialize_map(self, _: Option<usize>) -> Result<Parts<'a>, Stop> {
-        Ok(self.parts())
+        self.parts(1)
     }
 
     fn serialize_struct(self, _: &'static str, _: usize) -> Result<Parts<'a>, Stop> {
-        Ok(self.parts())
+        self.parts(1)
     }
 
     fn serialize_struct_variant(
@@ -205,7 +228,7 @@ impl<'a> Serializer for Walk<'a> {
         _: &'static str,
         _: usize,
     ) -> Result<Parts<'a>, Stop> {
-        Ok(self.parts())
+        self.parts(2)
     }
 }
 

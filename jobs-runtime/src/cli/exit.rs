@@ -10,7 +10,7 @@ pub(super) type Result<T, E = Failure> = std::result::Result<T, E>;
 /// The exit status of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
-    /// Done, and nothing to report. Also when the reader of a pipe left early.
+    /// Done, and nothing to report.
     Done,
     /// The answer is no: no such job, a check that found errors, an action that was declined or that
     /// some of the jobs did not take.

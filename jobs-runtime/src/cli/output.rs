@@ -1,6 +1,7 @@
 //! Where answers go: standard output, as a table or as JSON.
 
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use comfy_table::{Attribute, Cell, Color, ContentArrangement, Table, presets};
 use serde::Serialize;
@@ -124,15 +125,27 @@ fn trimmed(table: &str) -> String {
     table.lines().flat_map(|line| [line.trim_end(), "\n"]).collect()
 }
 
-/// Writes text that is already visible.
+/// Whether the reader of standard output has left.
+static HAS_LEFT: AtomicBool = AtomicBool::new(false);
+
+/// Writes text that is already visible. A reader that has left, as `head` does once it has what it wanted,
+/// takes nothing from what the command does or from its exit status.
 pub(super) fn print(text: &str) -> Result<()> {
     let mut stdout = io::stdout().lock();
-    let written = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
-    written.map_err(|error| match error.kind() {
-        // The reader has what it wanted, as `head` does.
-        io::ErrorKind::BrokenPipe => Failure::silent(Exit::Done),
-        _ => Failure::new(Exit::TryAgain, format!("the answer can't be written: {error}")),
-    })
+    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
+            HAS_LEFT.store(true, Ordering::Relaxed);
+            Ok(())
+        }
+        written => written.map_err(|error| {
+            Failure::new(Exit::TryAgain, format!("the answer can't be written: {error}"))
+        }),
+    }
+}
+
+/// Whether nobody reads any more what is printed, as far as has been found out: for what has no other end.
+pub(super) fn has_reader_left() -> bool {
+    HAS_LEFT.load(Ordering::Relaxed)
 }
 
 /// Writes one JSON value.

@@ -6,7 +6,7 @@ use clap::Args;
 use serde::Serialize;
 
 use super::exit::Result;
-use super::output::{json_line, print};
+use super::output::{has_reader_left, json_line, print};
 use super::visible::visible;
 use super::when;
 use super::{Context, queues, stats, workers};
@@ -41,7 +41,7 @@ impl Options {
         looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let mut ended = std::pin::pin!(tokio::signal::ctrl_c());
         let mut left = self.count.unwrap_or(u64::MAX);
-        while left > 0 {
+        while left > 0 && !has_reader_left() {
             tokio::select! {
                 biased;
                 _ = &mut ended => break,

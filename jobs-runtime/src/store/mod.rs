@@ -13,7 +13,7 @@ pub use jobs_core::store::*;
 use std::sync::Arc;
 
 use jobs_core::store::memory::MemoryStore;
-use jobs_core::{Fence, NewJob, Notes, StoreError};
+use jobs_core::{BuildId, Fence, NewJob, Notes, StoreError};
 
 use crate::client::Jobs;
 use crate::error::{Error, ErrorKind};
@@ -211,6 +211,17 @@ impl Backend {
         jobs: &[NewJob],
     ) -> Result<Vec<Enqueued>, Error> {
         joined!(self, tx, enqueue_in(jobs))
+    }
+
+    /// Notes what a build says about itself without waiting for the end of a transaction of the
+    /// application that this process has open.
+    pub(crate) async fn publish_beside(
+        &self,
+        tx: TransactionConnection<'_>,
+        build: &BuildId,
+        manifest: &str,
+    ) -> Result<(), Error> {
+        joined!(self, tx, publish_beside(build, manifest))
     }
 
     pub(crate) async fn checkpoint_in(

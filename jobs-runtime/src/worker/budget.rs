@@ -140,8 +140,9 @@ impl Budget {
     fn needed(self, timeout: Duration) -> Option<Duration> {
         let quiet = Split::of(self.drain()).quiet;
         let share = self.drain().as_secs_f64() / quiet.as_secs_f64();
-        let needed = timeout.mul_f64(share) + self.pre_stop;
-        (timeout > quiet).then(|| Duration::from_secs(needed.as_secs() + 1))
+        let needed = Duration::try_from_secs_f64(timeout.as_secs_f64() * share);
+        let needed = needed.unwrap_or(Duration::MAX).saturating_add(self.pre_stop);
+        (timeout > quiet).then(|| Duration::from_secs(needed.as_secs().saturating_add(1)))
     }
 }
 

@@ -93,3 +93,35 @@ fn a_redrive_that_was_ended_goes_on_where_it_stopped() {
         assert_eq!(in_state(&jobs, State::Ready).await, shown);
     });
 }
+
+/// Whether a process catches SIGINT, by proc(5).
+fn catches_interrupts(pid: u32) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+    caught.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|it| it & 2 > 0)
+}
+
+#[test]
+fn a_redrive_that_is_ended_within_its_first_batch_ends_behind_it() {
+    over_both(&async |session| {
+        let jobs = session.client().await;
+        let shown = dead(&jobs, 30).await;
+        let held = session.hold().await;
+        let mut command = session.command(&["redrive", "--all", "--batch", "10", "--yes"]);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let child = command.spawn().unwrap();
+        let catches = async {
+            while !catches_interrupts(child.id()) {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(20), catches).await.expect("it takes Ctrl-C over");
+        let pid = rustix::process::Pid::from_raw(child.id().try_into().unwrap()).unwrap();
+        rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+        drop(held);
+        let output = child.wait_with_output().unwrap();
+        let said = told(&output);
+        assert!(said.contains("ended early with 20 jobs left"), "{said}");
+        assert_eq!(in_state(&jobs, State::Ready).await, shown[..10]);
+    });
+}

@@ -55,6 +55,20 @@ impl Session {
         }
     }
 
+    /// Holds up every redrive until what this answers is dropped.
+    pub(crate) async fn hold(&self) -> Box<dyn std::any::Any> {
+        if self.url.starts_with("sqlite:") {
+            let mut file = SqliteConnection::connect(&self.url).await.unwrap();
+            file.execute("BEGIN IMMEDIATE").await.unwrap();
+            return Box::new(file);
+        }
+        let mut server = connect().await;
+        let rows = format!("SELECT FROM {}.job FOR UPDATE", quoted(&self.schema));
+        server.execute("BEGIN").await.unwrap();
+        server.execute(AssertSqlSafe(rows)).await.unwrap();
+        Box::new(server)
+    }
+
     /// What a JSON command answers.
     pub(crate) fn json(&self, arguments: &[&str]) -> serde_json::Value {
         let output = fed(self.command(arguments), "");

@@ -129,6 +129,30 @@ fn a_reader_that_leaves_early_is_no_error() {
 }
 
 #[test]
+fn a_reader_that_has_left_changes_neither_what_is_done_nor_the_status() {
+    over_both(&async |session| {
+        let jobs = session.client().await;
+        let one = jobs.enqueue(super::looks::Charge { order: -1 }).await.unwrap().id();
+        super::looks::work(&jobs, &[one]).await;
+        let unread = |session: &super::session::Session, arguments: &[&str]| {
+            let (reader, writer) = std::io::pipe().unwrap();
+            drop(reader);
+            let mut command = session.command(arguments);
+            command.stdin(Stdio::null()).stdout(writer).stderr(Stdio::piped());
+            let output = command.spawn().unwrap().wait_with_output().unwrap();
+            (output.status.code(), told(&output))
+        };
+        let told = unread(session, &["redrive", "--all", "--yes"]);
+        assert_eq!(told, (Some(0), String::new()));
+        assert_eq!(jobs.job(one).await.unwrap().unwrap().state, jobs_runtime::State::Ready);
+        let told = unread(session, &["cancel", "1", "99"]);
+        assert_eq!(told.0, Some(1), "one of them is not there: {}", told.1);
+        let told = unread(session, &["watch", "--interval", "100ms"]);
+        assert_eq!(told.0, Some(0), "it has no other end: {}", told.1);
+    });
+}
+
+#[test]
 fn completions_of_each_shell_are_scripts_that_it_reads() {
     for (shell, check) in [("bash", Some(["bash", "-n"])), ("zsh", None), ("fish", None)] {
         let mut command = jobs();

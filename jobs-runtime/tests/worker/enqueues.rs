@@ -167,5 +167,9 @@ async fn a_key_may_bind_for_a_period_and_while_its_job_runs() {
         assert_eq!(unnamed.kind(), ErrorKind::Configuration);
         let brief = jobs.enqueue(act("daily")).unique_key("k").unique_for(Duration::ZERO).await;
         assert_eq!(brief.unwrap_err().kind(), ErrorKind::Configuration);
+        let long = jobs.enqueue(act("daily")).unique_key("k".repeat(512)).unique_for(day).await;
+        let long = long.unwrap_err();
+        assert_eq!(long.kind(), ErrorKind::Configuration);
+        assert!(long.to_string().contains("leaves no room for its period"), "{long}");
     }
 }

@@ -1,14 +1,15 @@
 //! A build beside others: each row of the table of versions end to end, renames, the producer's gate,
 //! and what an old build does beside rows that it knows nothing of.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use jobs_runtime::manifest::Manifest;
 use jobs_runtime::prelude::*;
 use jobs_runtime::store::{Head, NewWorker, Redrive};
 use jobs_runtime::{
-    BuildId, ErrorKind, Gate, JobId, Kind, Lease, MinReader, NewJob, QueueName, Route, State,
-    Version, WorkerName,
+    BuildId, ErrorKind, Gate, JobId, Kind, Lease, ManualClock, MinReader, NewJob, QueueName, Route,
+    State, Timestamp, Version, WorkerName,
 };
 use serde::{Deserialize, Serialize};
 
@@ -340,6 +341,36 @@ async fn programs_say_what_they_produce_and_workers_what_they_handle() {
         assert_eq!(manifest.handles[0].aliases, ["test.purchase"]);
         assert_eq!(manifest.retired, ["test.gone"]);
         running.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn a_program_that_enqueues_only_within_transactions_stays_known() {
+    for scheme in SCHEMES.into_iter().filter(|scheme| !scheme.starts_with("memory")) {
+        let clock = Arc::new(ManualClock::new(Timestamp::from_micros(1_800_000_000_000_000)));
+        let builder = Jobs::builder().clock(clock.clone()).produces::<Later>();
+        let jobs = fresh(scheme, builder).await;
+        let seen_at = async || jobs.inspect().builds().await.unwrap()[0].seen_at;
+        let first = seen_at().await;
+        clock.advance(Duration::from_hours(2));
+        if scheme.starts_with("sqlite") {
+            let mut tx = jobs.begin::<sqlx::Sqlite>().await.unwrap();
+            jobs.enqueue(Later {}).in_tx(&mut tx).await.unwrap();
+            tx.commit().await.unwrap();
+        } else {
+            #[cfg(feature = "postgres")]
+            {
+                let mut tx = jobs.begin::<sqlx::Postgres>().await.unwrap();
+                jobs.enqueue(Later {}).in_tx(&mut tx).await.unwrap();
+                tx.commit().await.unwrap();
+            }
+        }
+        let again = async {
+            while seen_at().await == first {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(20), again).await.expect("it says so again");
     }
 }
 

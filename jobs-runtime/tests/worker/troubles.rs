@@ -254,6 +254,42 @@ async fn a_store_that_answers_an_enqueue_with_nothing_is_told_to_be_damaged() {
 }
 
 #[tokio::test]
+async fn an_outage_is_told_once_and_so_is_its_end() {
+    let (store, lines) = (Planted::new(), Lines::default());
+    let _guard = tracing::subscriber::set_default(lines.clone());
+    let calls = ["routes", "promote", "expire", "prune"];
+    let running = Running::start(playing(&store.jobs(), &Scene::default()));
+    patiently("it works", async {
+        while !store.plan().met.contains("routes") {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    {
+        let mut plan = store.plan();
+        plan.away.extend(calls);
+        plan.met.clear();
+    }
+    patiently("two kinds of calls fail", async {
+        while !["routes", "promote"].iter().all(|call| store.plan().met.contains(call)) {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    store.plan().away.clear();
+    patiently("it is over", async {
+        while lines.of("the store answers again") == 0 {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    running.stop().await;
+    assert_eq!(lines.of("the store does not answer"), 1, "{:?}", lines.all());
+    assert_eq!(lines.of("the store answers again"), 1);
+    assert_eq!(lines.of("can't"), 0);
+}
+
+#[tokio::test]
 async fn what_keeps_expired_jobs_from_ending_keeps_none_from_being_pruned() {
     let (store, warnings) = (Planted::new(), Lines::default());
     let _guard = tracing::subscriber::set_default(warnings.clone());
@@ -266,8 +302,8 @@ async fn what_keeps_expired_jobs_from_ending_keeps_none_from_being_pruned() {
     })
     .await;
     running.stop().await;
-    assert_eq!(warnings.of("can't end expired jobs"), 1, "{:?}", warnings.all());
-    assert_eq!(warnings.of("can't prune"), 0);
+    assert_eq!(warnings.of("the store does not answer"), 1, "{:?}", warnings.all());
+    assert_eq!(warnings.of("end expired jobs"), 1);
 }
 
 /// Of a kind that the worker does not know.

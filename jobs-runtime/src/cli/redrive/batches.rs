@@ -57,6 +57,8 @@ impl Batches {
         let bar = bar(ids.len());
         let mut done = Done { left: ids.len(), ..Done::default() };
         let mut ended = std::pin::pin!(tokio::signal::ctrl_c());
+        // Taken over now: within the first batch too, Ctrl-C ends it behind that.
+        let is_ended = futures_util::poll!(&mut ended).is_ready();
         for batch in ids.chunks(self.size) {
             let begun = jobs.clock().elapsed();
             for answer in jobs.operate().redrive(batch, self.redrive).await? {
@@ -64,7 +66,7 @@ impl Batches {
             }
             done.left -= batch.len();
             bar.inc(u64::try_from(batch.len()).unwrap_or(u64::MAX));
-            if done.left == 0 {
+            if done.left == 0 || is_ended {
                 break;
             }
             let took = jobs.clock().elapsed().saturating_sub(begun);

@@ -205,17 +205,20 @@ impl PostgresStore {
         }
     }
 
+    /// Runs work that ends with the store at the latest.
+    fn in_background(&self, work: impl Future<Output = ()> + Send + 'static) {
+        let mut tasks = self.shared.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        while tasks.try_join_next().is_some() {}
+        tasks.spawn(work);
+    }
+
     /// Runs work to its end even when the caller is dropped; what it made is then dropped there.
     async fn run_to_end<T: Send + 'static>(
         &self,
         work: impl Future<Output = T> + Send + 'static,
     ) -> Attempt<T> {
         let (answer, answered) = tokio::sync::oneshot::channel();
-        {
-            let mut tasks = self.shared.tasks.lock().unwrap_or_else(PoisonError::into_inner);
-            while tasks.try_join_next().is_some() {}
-            tasks.spawn(async move { drop(answer.send(work.await)) });
-        }
+        self.in_background(async move { drop(answer.send(work.await)) });
         let stopped = |_| Trouble::new(StoreErrorKind::Unavailable, "the runtime is shutting down");
         answered.await.map_err(stopped)
     }

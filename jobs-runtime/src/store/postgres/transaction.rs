@@ -6,7 +6,7 @@
 
 use async_trait::async_trait;
 use jobs_core::store::{CheckpointSave, Enqueued, Standing, Transaction, Transactions};
-use jobs_core::{Fence, NewJob, Notes, StoreError, StoreErrorKind};
+use jobs_core::{BuildId, Fence, NewJob, Notes, StoreError, StoreErrorKind};
 use sqlx::postgres::{PgConnection, Postgres};
 
 use super::PostgresStore;
@@ -47,6 +47,25 @@ impl PostgresStore {
             self.enqueue_within(connection, jobs).await
         };
         enqueued.await.map_err(|trouble| trouble.during("enqueue within the transaction"))
+    }
+
+    /// As [`Store::publish`](jobs_core::store::Store::publish), on a connection of its own and in the
+    /// background: within the caller's transaction it would lock a row that all processes of the build write.
+    #[expect(clippy::unused_async, reason = "called as the one of SQLite is, which waits")]
+    pub(crate) async fn publish_beside(
+        &self,
+        _: &mut PgConnection,
+        build: &BuildId,
+        manifest: &str,
+    ) -> Result<(), StoreError> {
+        let (store, build, manifest) = (self.clone(), build.clone(), manifest.to_owned());
+        self.in_background(async move {
+            if let Err(trouble) = store.publish_manifest(&build, &manifest).await {
+                let error = jobs_core::chain(&trouble.during("publish a manifest"));
+                tracing::warn!(error, "can't publish what this build produces");
+            }
+        });
+        Ok(())
     }
 
     /// As [`Store::checkpoint`](jobs_core::store::Store::checkpoint) for one run, within a

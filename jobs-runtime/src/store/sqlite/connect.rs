@@ -53,6 +53,12 @@ impl Connect {
         Self { options }
     }
 
+    /// The same, but only to a file that is there: once a store is open, a missing file is an error and not
+    /// the reason for an empty one.
+    pub(super) fn existing(self) -> Self {
+        Self { options: self.options.create_if_missing(false) }
+    }
+
     /// A connection that takes the write lock through a [`Turn`], so it never waits by itself.
     pub(super) async fn writing(&self, turn: &Turn) -> Result<SqliteConnection> {
         let options = self.options.clone().busy_timeout(Duration::ZERO).row_buffer_size(1024);

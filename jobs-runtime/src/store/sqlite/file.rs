@@ -69,6 +69,52 @@ impl Location {
     }
 }
 
+/// The file that a store has open, to be told from another one under its path.
+///
+/// SQLite itself goes on writing to a file that was removed, renamed or replaced, as long as it is open: what
+/// is acknowledged then is gone with the process (<https://sqlite.org/howtocorrupt.html>, 1.4). With a
+/// write-ahead log nothing of SQLite looks, so every write does.
+#[derive(Debug, Clone)]
+pub(super) struct OpenFile {
+    path: PathBuf,
+    number: Option<FileNumber>,
+}
+
+/// The device and the inode.
+type FileNumber = (u64, u64);
+
+impl OpenFile {
+    /// The file that is at a path now.
+    pub(super) fn at(path: &Path) -> Self {
+        Self { path: path.to_owned(), number: number(path) }
+    }
+
+    /// # Errors
+    /// [`StoreErrorKind::Configuration`] where the path leads to another file or to none.
+    pub(super) fn check(&self) -> Result<()> {
+        if self.number.is_none() || number(&self.path) == self.number {
+            return Ok(());
+        }
+        Err(configuration(format!(
+            "{} is not the file that was opened: somebody has removed or replaced it, and what is written to \
+             the old one is lost. Restart this program, and move or restore a database only while no program \
+             has it open",
+            self.path.display()
+        )))
+    }
+}
+
+#[cfg(unix)]
+fn number(path: &Path) -> Option<FileNumber> {
+    use std::os::unix::fs::MetadataExt;
+    fs::metadata(path).ok().map(|file| (file.dev(), file.ino()))
+}
+
+#[cfg(not(unix))]
+fn number(_: &Path) -> Option<FileNumber> {
+    None
+}
+
 /// Reads `sqlite:jobs.db`, `sqlite://jobs.db` or a bare path.
 pub(super) fn options(address: &str) -> Result<SqliteConnectOptions> {
     if address.trim().is_empty() || address == ":memory:" {
@@ -177,6 +223,10 @@ fn resolved(named: &Path) -> Result<PathBuf> {
         Ok(_) => return fs::canonicalize(named).map_err(|error| unreachable_file(named, error)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
         Err(error) => return Err(unreachable_file(named, error)),
+    }
+    // The file that a link leads to is made, and then has the path that everyone else will find.
+    if let Ok(target) = fs::read_link(named) {
+        return resolved(&named.parent().unwrap_or(Path::new("")).join(target));
     }
     let parent = match named.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,

@@ -103,6 +103,7 @@ impl Beat {
         within: Duration,
         statement: impl Fn(i64) -> Query<'static, Sqlite, SqliteArguments>,
     ) -> Result<Vec<SqliteRow>> {
+        self.store.inner.file.check()?;
         let mut connection = match self.connection.take() {
             Some(connection) => connection,
             None => self.connect.writing(&self.turn).await?,

@@ -76,7 +76,7 @@ use self::connect::Connect;
 use self::due::{Expire, Promote, Recall, next_due};
 use self::enqueue::Enqueue;
 use self::error::{During, Result};
-use self::file::Location;
+use self::file::{Location, OpenFile};
 use self::heartbeat::Beat;
 use self::lease::{ChangeDuty, Observer, Register, Renewals, TakeBack};
 use self::line::Line;
@@ -105,6 +105,7 @@ pub struct SqliteStore {
 struct Inner {
     id: StoreId,
     location: Location,
+    file: OpenFile,
     options: SqliteOptions,
     connect: Connect,
     reads: SqlitePool,
@@ -166,7 +167,9 @@ impl SqliteStore {
         };
         lease::tidy(&mut first, &observer.files).await?;
         let bell = Arc::new(Bell::new());
+        let (file, connect) = (OpenFile::at(&location.database), connect.existing());
         let parts = Parts {
+            file: file.clone(),
             connect: connect.clone(),
             turn: turn()?,
             clock: Arc::clone(&options.clock),
@@ -179,6 +182,7 @@ impl SqliteStore {
         let inner = Inner {
             id,
             location,
+            file,
             options,
             connect,
             reads,

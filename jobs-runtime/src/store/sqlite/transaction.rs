@@ -6,12 +6,13 @@
 
 use async_trait::async_trait;
 use jobs_core::store::{CheckpointSave, Enqueued, Standing, Transaction, Transactions};
-use jobs_core::{Fence, NewJob, Notes, StoreError, StoreErrorKind};
+use jobs_core::{BuildId, Fence, NewJob, Notes, StoreError, StoreErrorKind};
 use sqlx::{Connection, Sqlite, SqliteConnection};
 
 use super::checkpoint::{save, standings};
 use super::enqueue::Enqueue;
 use super::error::{During, Result, is_busy};
+use super::rollout::Publish;
 use super::turn::LONGEST_WAIT;
 use super::writer::Write;
 use super::{SqliteStore, sql};
@@ -31,6 +32,7 @@ impl SqliteStore {
     /// A dropped call opens nothing.
     pub async fn begin(&self) -> Result<sqlx::Transaction<'static, Sqlite>> {
         const DOING: &str = "beginning a transaction";
+        self.inner.file.check()?;
         let turn = self.turn()?;
         let mut patience = turn.patience(DOING, LONGEST_WAIT);
         loop {
@@ -57,6 +59,19 @@ impl SqliteStore {
         let mut enqueue = Enqueue::new(jobs)?;
         let now = self.clock().now();
         atomic(connection, async |tx| enqueue.run(tx, now).await).await
+    }
+
+    /// As [`Store::publish`](jobs_core::store::Store::publish), within the caller's transaction: nobody else can
+    /// write before it ends.
+    pub(crate) async fn publish_beside(
+        &self,
+        connection: &mut SqliteConnection,
+        build: &BuildId,
+        manifest: &str,
+    ) -> Result<()> {
+        self.check_transaction(connection).await?;
+        let mut publish = Publish { build: build.clone(), manifest: manifest.to_owned() };
+        publish.run(connection, self.clock().now()).await
     }
 
     /// As [`Store::checkpoint`](jobs_core::store::Store::checkpoint) for one run, within the caller's
@@ -103,6 +118,7 @@ impl SqliteStore {
 
     /// By the file and not by the store's identity, which a copy of the file has too.
     async fn check_transaction(&self, connection: &mut SqliteConnection) -> Result<()> {
+        self.inner.file.check()?;
         let file = sqlx::query_scalar(sql::DATABASE_FILE).fetch_one(&mut *connection).await;
         let file: String = file.during("looking at a transaction")?;
         if !std::fs::canonicalize(&file).is_ok_and(|file| file == self.database()) {

@@ -30,6 +30,7 @@ use tokio::time::{Interval, MissedTickBehavior, interval};
 
 use super::connect::Connect;
 use super::error::{During, Result, Shared, panicked};
+use super::file::OpenFile;
 use super::line::Line;
 use super::loan::Loan;
 use super::sql;
@@ -127,6 +128,7 @@ impl Writer {
     /// # Cancel safety
     /// A dropped call happens as a whole or not at all.
     pub(super) async fn write<W: Write>(&self, mut write: W) -> Result<W::Answer> {
+        self.parts.file.check()?;
         if write.is_one_statement()
             && let Some(borrowed) = self.parts.loan.take()
             && let Some(answer) = self.parts.alone(borrowed, &mut write).await
@@ -151,6 +153,7 @@ fn ended() -> StoreError {
 
 /// What the writer works with.
 pub(super) struct Parts {
+    pub(super) file: OpenFile,
     pub(super) connect: Connect,
     pub(super) turn: Turn,
     pub(super) clock: Arc<dyn Clock>,
