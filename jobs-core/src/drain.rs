@@ -25,16 +25,37 @@ pub struct Split {
 }
 
 impl Split {
-    /// Splits a grace period: of 30 s, to 24 s, 27.5 s, 29 s and 29.5 s; others in proportion.
+    /// Splits a grace period: of 30 s, to 24 s, 27.5 s, 29 s and 29.5 s, and longer ones in proportion.
+    ///
+    /// Of shorter ones each step behind the quiet one keeps at least half a second, or a tenth of a
+    /// grace period below 5 s: writing to a disk and ending a process take as long on a busy machine
+    /// whatever the grace period is.
     pub fn of(grace: Duration) -> Self {
-        Self {
-            quiet: grace * 240 / 300,
-            interrupting: grace * 275 / 300,
-            releasing: grace * 290 / 300,
-            exit: grace * 295 / 300,
+        let least = LEAST_STEP.min(grace / 10);
+        let step = |of_300: u32| (grace * of_300 / 300).max(least);
+        let exit = grace - step(5);
+        let releasing = exit - step(5);
+        let interrupting = releasing - step(15);
+        Self { quiet: interrupting - step(35), interrupting, releasing, exit }
+    }
+
+    /// The shortest grace period whose split lets handlers finish for so long.
+    pub fn grace_for(quiet: Duration) -> Duration {
+        // Below 5 s each step is a share. Above, each is its share or the least step, whichever is
+        // longer, so that the longest of these is long enough for all.
+        let short = quiet.mul_f64(300.0 / 175.0);
+        if short < LEAST_STEP * 10 {
+            return short;
         }
+        let with_steps = |steps: u32, of_300: f64| {
+            quiet.saturating_add(LEAST_STEP * steps).mul_f64(300.0 / of_300)
+        };
+        with_steps(3, 265.0).max(with_steps(2, 250.0)).max(with_steps(0, 240.0))
     }
 }
+
+/// What a step of a drain takes at least, where the grace period is not short for all of them.
+const LEAST_STEP: Duration = Duration::from_millis(500);
 
 /// What happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -11,6 +11,7 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use sqlx::{ConnectOptions as _, Connection as _, PgConnection};
 
 use crate::schema::{Schema, server_url};
+use crate::until;
 
 /// What a worker process is to do.
 #[derive(Debug, Clone)]
@@ -108,6 +109,35 @@ impl Setup {
         let options = SqliteConnectOptions::new().filename(path).busy_timeout(patience);
         let opened = SqliteConnection::connect_with(&options.disable_statement_logging()).await;
         opened.expect("the file opens")
+    }
+
+    /// Waits until every transaction has ended that is under way in the store now.
+    ///
+    /// # Panics
+    /// When one does not within half a minute.
+    pub async fn until_written(&self) {
+        let Some(schema) = &self.schema else {
+            // One writes at a time: who has the lock has waited for the others.
+            let mut shell = self.shell(Duration::from_secs(30)).await;
+            let write = sqlx::raw_sql("BEGIN IMMEDIATE; ROLLBACK").execute(&mut shell).await;
+            write.expect("the lock comes to be free");
+            return;
+        };
+        let mut shell = PgConnection::connect(&server_url()).await.expect("a server");
+        let begun_by = "SELECT count(*) FROM pg_stat_activity
+             WHERE query LIKE '%' || $1 || '.%' AND pid <> pg_backend_pid()
+                AND xact_start <= $2::timestamptz";
+        let now: String = sqlx::query_scalar("SELECT now()::text")
+            .fetch_one(&mut shell)
+            .await
+            .expect("an answer");
+        let shell = tokio::sync::Mutex::new(shell);
+        until("what has begun has ended", Duration::from_secs(30), async || {
+            let begun = sqlx::query_scalar(begun_by).bind(schema.name()).bind(&now);
+            let begun: i64 = begun.fetch_one(&mut *shell.lock().await).await.expect("an answer");
+            begun == 0
+        })
+        .await;
     }
 
     /// Whether somebody is in the middle of a write, and holds what others need until he ends it.

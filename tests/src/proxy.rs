@@ -1,9 +1,9 @@
-//! A way to a server that a test can cut, hold, slow down, turn elsewhere, and make lose answers.
+//! A way to a server that a test can cut, hold, slow down, turn elsewhere, and make hold or lose answers.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -40,6 +40,8 @@ struct Road {
     refused: AtomicU64,
     /// Grows whenever connections fall silent for good.
     strands: watch::Sender<u64>,
+    /// The statements whose answers are held, by a text in them.
+    held: watch::Sender<Option<String>>,
     rules: Mutex<Rules>,
 }
 
@@ -65,6 +67,7 @@ impl Proxy {
             cuts: watch::Sender::new(0),
             refused: AtomicU64::new(0),
             strands: watch::Sender::new(0),
+            held: watch::Sender::new(None),
             rules: Mutex::new(rules),
         });
         let mut accepting = JoinSet::new();
@@ -114,6 +117,16 @@ impl Proxy {
         self.road.rules().lost = Some((text.to_owned(), times));
     }
 
+    /// Holds the answers to statements that contain a text, until they are let go.
+    pub fn hold_answers(&self, text: &str) {
+        self.road.held.send_replace(Some(text.to_owned()));
+    }
+
+    /// Lets go of answers that were held.
+    pub fn let_go(&self) {
+        self.road.held.send_replace(None);
+    }
+
     /// How many answers are still to be lost.
     pub fn answers_to_lose(&self) -> usize {
         self.road.rules().lost.as_ref().map_or(0, |(_, times)| *times)
@@ -134,6 +147,11 @@ impl Road {
         let is_lost = *times > 0 && format!("^{sql}$").contains(text.as_str());
         *times -= usize::from(is_lost);
         is_lost
+    }
+
+    /// Whether the answer to this statement is to be held.
+    fn holds(&self, sql: &str) -> bool {
+        self.held.borrow().as_ref().is_some_and(|text| sql.contains(text.as_str()))
     }
 }
 
@@ -176,11 +194,15 @@ async fn carry(client: &mut TcpStream, road: &Road) {
     let (mut from_server, mut to_server) = server.split();
     let is_lost = Mutex::new(false);
     let lost = || is_lost.lock().unwrap_or_else(PoisonError::into_inner);
+    let is_held = AtomicBool::new(false);
     let up = async {
         let mut questions = Questions::default();
         let mut bytes = vec![0; 64 * 1024];
         while let Ok(length @ 1..) = from_client.read(&mut bytes).await {
-            questions.hear(&bytes[..length], |sql| *lost() |= road.loses(sql));
+            questions.hear(&bytes[..length], |sql| {
+                *lost() |= road.loses(sql);
+                is_held.fetch_or(road.holds(sql), Ordering::SeqCst);
+            });
             while_held(road).await;
             if to_server.write_all(&bytes[..length]).await.is_err() {
                 return;
@@ -200,6 +222,10 @@ async fn carry(client: &mut TcpStream, road: &Road) {
             let delay = road.rules().delay;
             if !delay.is_zero() {
                 tokio::time::sleep(delay).await;
+            }
+            if is_held.swap(false, Ordering::SeqCst) {
+                // The road outlives its connections, so the sender is there.
+                let _ = road.held.subscribe().wait_for(Option::is_none).await;
             }
             while_held(road).await;
             if to_client.write_all(&bytes[..length]).await.is_err() {

@@ -26,6 +26,36 @@ fn thirty_seconds_are_split_as_documented() {
 }
 
 #[test]
+fn each_step_of_a_short_grace_period_is_long_enough_for_a_busy_machine() {
+    for grace_ms in (1_000..120_000).step_by(50) {
+        let grace = Duration::from_millis(grace_ms);
+        let Split { quiet, interrupting, releasing, exit } = Split::of(grace);
+        let share = |of_300: u32| grace * of_300 / 300;
+        let least = (grace / 10).min(Duration::from_millis(500));
+        for (from, to, of_300) in [
+            (quiet, interrupting, 35),
+            (interrupting, releasing, 15),
+            (releasing, exit, 5),
+            (exit, grace, 5),
+        ] {
+            assert!(to - from >= share(of_300).max(least), "{grace:?}: {from:?} to {to:?}");
+        }
+        assert!(quiet * 2 > grace, "{grace:?}: most of it is for finishing");
+    }
+}
+
+#[test]
+fn a_grace_period_for_a_length_holds_it_and_none_that_is_shorter_does() {
+    for quiet_ms in (600..200_000).step_by(25) {
+        let quiet = Duration::from_millis(quiet_ms);
+        let grace = Split::grace_for(quiet);
+        let near = Duration::from_millis(1);
+        assert!(Split::of(grace + near).quiet >= quiet, "{quiet:?} in {grace:?}");
+        assert!(Split::of(grace - near).quiet < quiet, "{quiet:?} in {grace:?}");
+    }
+}
+
+#[test]
 fn a_stop_closes_the_intake_first() {
     let mut drain = Drain::new(Split::of(GRACE));
     let actions = drain.step(at(5.0), Event::Stop);

@@ -138,11 +138,9 @@ impl Budget {
 
     /// The grace period that would hold a time-out, in whole seconds, where this one does not.
     fn needed(self, timeout: Duration) -> Option<Duration> {
-        let quiet = Split::of(self.drain()).quiet;
-        let share = self.drain().as_secs_f64() / quiet.as_secs_f64();
-        let needed = Duration::try_from_secs_f64(timeout.as_secs_f64() * share);
-        let needed = needed.unwrap_or(Duration::MAX).saturating_add(self.pre_stop);
-        (timeout > quiet).then(|| Duration::from_secs(needed.as_secs().saturating_add(1)))
+        let needed = || Split::grace_for(timeout).saturating_add(self.pre_stop);
+        let is_longer = timeout > Split::of(self.drain()).quiet;
+        is_longer.then(|| Duration::from_secs(needed().as_secs().saturating_add(1)))
     }
 }
 

@@ -22,6 +22,10 @@ use super::suspects::{Plan, Suspects};
 use crate::log;
 use crate::run::Reason;
 
+/// How long a full worker goes without a look at what waits, whatever its lease: it must hear of
+/// suspects while they wait.
+const FULL: Duration = Duration::from_secs(10);
+
 /// Claims until the intake is closed; every claimed job is then accounted for in the ledger.
 pub(super) async fn claim_loop<S>(shared: Arc<Shared<S>>)
 where
@@ -53,7 +57,7 @@ where
             },
         };
         let free = gathered(shared).await;
-        if free == 0 && !has_waited(shared, shared.tenancy.lease().heartbeat()).await {
+        if free == 0 && !has_waited(shared, shared.tenancy.lease().heartbeat().min(FULL)).await {
             continue;
         }
         let limit = u32::try_from(free).unwrap_or(u32::MAX);

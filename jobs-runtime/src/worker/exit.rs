@@ -11,8 +11,10 @@ use jobs_core::Clock;
 /// How long the last line of the log may take.
 const LAST_WORDS: Duration = Duration::from_millis(20);
 
-/// Ends the process with a status at a time on the clock, unless it is gone before.
+/// Ends the process with a status at a time on the clock, its last words included, unless it is gone
+/// before.
 pub(super) fn arm(clock: Arc<dyn Clock>, at: Duration, status: i32) {
+    let at = at.saturating_sub(LAST_WORDS);
     let wait_and_exit = move || {
         loop {
             match at.saturating_sub(clock.elapsed()) {

@@ -139,3 +139,28 @@ async fn a_claim_whose_answer_was_lost_is_given_back_unrun() {
         running.stop().await;
     }
 }
+
+#[tokio::test]
+async fn a_worker_whose_build_is_no_text_keeps_no_lost_run_from_being_taken_back() {
+    let jobs = crate::support::open_sqlite().await;
+    let mut shell = jobs.shell().await;
+    let added = jobs.enqueue_all(["a", "b"].map(crate::support::act)).await.unwrap();
+    sqlx::raw_sql(
+        "INSERT INTO jobs_worker (id, name, build, manifest, lock_file, lease_us, started_at_us,
+            renewed_at_us, ended_at_us)
+        VALUES (1000, 'damaged', CAST(x'ff' AS TEXT), '{}', 'gone', 1000000, 0, 0, 1);
+        UPDATE jobs_job SET state = 'running', claim_number = 1, worker_id = 999 + id",
+    )
+    .execute(&mut shell)
+    .await
+    .unwrap();
+    async fn done(_: crate::support::Act, _: JobContext<()>) -> Result<(), JobError> {
+        Ok(())
+    }
+    let handlers = Registry::new().handle(done).build().unwrap();
+    let running = crate::support::Running::start(crate::support::worker(&jobs, handlers, ()));
+    for job in added {
+        assert_eq!(crate::support::ended(&jobs, job.id()).await.state, State::Succeeded);
+    }
+    running.stop().await;
+}

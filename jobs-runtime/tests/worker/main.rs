@@ -25,6 +25,7 @@ mod queues;
 mod refusals;
 mod rollouts;
 mod rows;
+mod saturated;
 mod schedules;
 mod shapes;
 mod stops;

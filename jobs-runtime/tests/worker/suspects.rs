@@ -62,7 +62,7 @@ async fn count(job: Act, cx: JobContext<Company>) -> Result<(), JobError> {
 }
 
 /// A ready job whose runs have ended so often with the death of their worker.
-async fn suspect(jobs: &Jobs) -> JobId {
+pub(crate) async fn suspect(jobs: &Jobs) -> JobId {
     let id = jobs.enqueue(act("suspect")).await.unwrap().id();
     let new = NewWorker {
         name: WorkerName::new("gone").unwrap(),

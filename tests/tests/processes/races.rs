@@ -99,14 +99,9 @@ async fn pause_beside_claims(store: MakeSetup) {
         .await;
         jobs.operate().pause(&queue, "the test", "to see").await.unwrap();
         // Claims that began before the pause still land; then nothing runs.
+        setup.until_written().await;
         until("nothing runs", LIMIT, async || count(&jobs, State::Running).await == 0).await;
         let claims = async || all(&jobs).await.iter().map(|job| job.claim.0).sum::<i64>();
-        until("the last claim has landed", LIMIT, async || {
-            let before = claims().await;
-            tokio::time::sleep(Duration::from_millis(300)).await;
-            before == claims().await && count(&jobs, State::Running).await == 0
-        })
-        .await;
         let before = claims().await;
         jobs.enqueue(Work { millis: 0 }).await.unwrap();
         tokio::time::sleep(Duration::from_millis(500)).await;
@@ -199,13 +194,21 @@ async fn flapping_leaders(store: MakeSetup) {
         !ticks("test.work").await.is_empty() && !ticks("of the other").await.is_empty()
     })
     .await;
+    let latest = async || ticks("of the other").await[0].at;
     for _ in 0..sized(3, 60) {
-        tokio::time::sleep(Duration::from_millis(1_500)).await;
+        // Someone leads: the first tick after the last kill may have been the dead one's.
+        let seen = latest().await;
+        until("it ticks twice", LIMIT, async || {
+            latest().await.since(seen) >= Duration::from_secs(2)
+        })
+        .await;
         std::mem::replace(&mut one, secondly.start("one")).kill();
     }
-    let seen = ticks("of the other").await.len();
-    until("the other's still tick", LIMIT, async || ticks("of the other").await.len() > seen + 2)
-        .await;
+    let seen = latest().await;
+    until("the other's still tick", LIMIT, async || {
+        latest().await.since(seen) > Duration::from_secs(2)
+    })
+    .await;
     stop([one, two]);
     let mut of_tick: BTreeMap<String, u32> = BTreeMap::new();
     for record in all(&jobs).await {

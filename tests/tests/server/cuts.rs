@@ -231,8 +231,7 @@ async fn an_outage_shorter_than_the_lease_interrupts_no_run_that_saves_checkpoin
     gate.0.notified().await;
     proxy.set(Flow::Cut);
     gate.1.notify_one();
-    // Long enough for some tries in vain.
-    sleep(Duration::from_secs(2)).await;
+    until("it was tried in vain", SOON, async || proxy.refused() >= 5).await;
     proxy.set(Flow::Open);
     until_succeeded(&jobs, 1).await;
     let record = jobs.job(id).await.unwrap().unwrap();

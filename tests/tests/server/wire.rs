@@ -1,14 +1,16 @@
 //! Claims whose answer is on the wire when the worker is told to stop.
 
-use std::time::Duration;
-
 use jobs_runtime::prelude::*;
+use jobs_runtime::store::Phase;
 use jobs_runtime::{Counters, State};
 use tests::cluster::Cluster;
 use tests::proxy::{Flow, Proxy};
 use tests::{Work, sized, until};
 
 use crate::crew::*;
+
+/// What is in a claim and in nothing else.
+const CLAIM: &str = "SET state = 'running'";
 
 /// How the answer to the claim fares.
 #[derive(Debug, Clone, Copy)]
@@ -37,18 +39,23 @@ async fn a_claim_on_the_wire_at_the_stop_goes_back_unrun_and_counts_nothing() {
         })
         .await;
         match answer {
-            Answer::Late | Answer::Cut => proxy.delay(Duration::from_millis(150)),
-            Answer::Lost => proxy.lose_answers("SET state = 'running'", 1),
+            Answer::Late | Answer::Cut => proxy.hold_answers(CLAIM),
+            Answer::Lost => proxy.lose_answers(CLAIM, 1),
         }
         let id = jobs.enqueue(Work { millis: 0 }).await.unwrap().id();
         let read = async || jobs.job(id).await.unwrap().unwrap();
         until("the store says that it runs", SOON, async || read().await.state == State::Running)
             .await;
         crew.ask();
+        until("the worker has heard of the stop", SOON, async || {
+            let workers = jobs.inspect().workers().await.unwrap();
+            workers.first().is_some_and(|worker| worker.phase != Phase::Working)
+        })
+        .await;
         if let Answer::Cut = answer {
             proxy.set(Flow::Cut);
         }
-        proxy.delay(Duration::ZERO);
+        proxy.let_go();
         proxy.set(Flow::Open);
         crew.stop().await;
         let record = read().await;

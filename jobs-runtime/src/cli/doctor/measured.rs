@@ -79,6 +79,5 @@ fn advice(kind: &str, slow: Duration, count: usize, granted: Granted) -> Finding
 
 /// The shortest grace period, in whole seconds, in which runs of this length finish.
 fn needed(slow: Duration) -> Duration {
-    let share = Split::of(DEFAULT_GRACE).quiet.div_duration_f64(DEFAULT_GRACE);
-    Duration::from_secs(slow.div_f64(share).as_secs() + 1)
+    Duration::from_secs(Split::grace_for(slow).as_secs().saturating_add(1))
 }

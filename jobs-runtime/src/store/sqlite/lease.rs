@@ -30,7 +30,7 @@ use sqlx::{Row as _, Sqlite, SqliteConnection};
 
 use super::alive::{Life, LockFile, LockFiles};
 use super::error::{During, Result};
-use super::row::Columns;
+use super::row::{Columns, text};
 use super::settle::{Claims, settle};
 use super::unreadable::end_unreadable;
 use super::writer::Write;
@@ -348,7 +348,6 @@ impl Write for Close {
     }
 }
 
-/// How a lost run ended.
 /// Parts lost runs by the worker that lost them.
 fn by_worker(
     lost: Vec<SqliteRow>,
@@ -356,9 +355,11 @@ fn by_worker(
 ) -> Result<Vec<(Author, Vec<SqliteRow>)>, sqlx::Error> {
     let mut parts: Vec<(Author, Vec<SqliteRow>)> = Vec::new();
     for row in lost {
-        let worker: Option<i64> = row.try_get("worker_id")?;
-        let build: Option<&str> = row.try_get("worker_build")?;
-        let by = sweep.author(worker.map(WorkerId).zip(build));
+        let worker: Option<i64> = row.try_get_unchecked("worker_id")?;
+        // As bytes: what one worker's row holds must not keep the runs of others.
+        let build: Option<&[u8]> = row.try_get_unchecked("worker_build")?;
+        let build = build.map(text);
+        let by = sweep.author(worker.map(WorkerId).zip(build.as_deref()));
         match parts.iter_mut().find(|(author, _)| *author == by) {
             Some((_, runs)) => runs.push(row),
             None => parts.push((by, vec![row])),
@@ -367,6 +368,7 @@ fn by_worker(
     Ok(parts)
 }
 
+/// How a lost run ended.
 fn ending(row: &SqliteRow) -> Result<Ending, sqlx::Error> {
     Ok(match (row.try_get("is_abandoned")?, row.try_get("was_alone")?) {
         (true, true | false) => Ending::Interrupted(Interruption::GivenUp),
