@@ -69,5 +69,9 @@ fn a_time_out_that_the_budget_can_not_hold_needs_a_longer_one() {
     let stated = Stated { grace: Some(needed), pre_stop: None };
     assert_eq!(of(stated, &[], None).unwrap().needed(seconds(60)), None);
     assert!(needed <= seconds(76), "{needed:?}");
-    assert_eq!(budget.needed(Duration::MAX), Some(seconds(u64::MAX)), "as a policy by hand may say");
+    assert_eq!(
+        budget.needed(Duration::MAX),
+        Some(seconds(u64::MAX)),
+        "as a policy by hand may say"
+    );
 }
