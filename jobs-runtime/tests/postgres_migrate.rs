@@ -128,6 +128,24 @@ fn a_server_that_takes_no_writes_is_named() {
 }
 
 #[test]
+fn a_database_that_lacks_most_characters_is_refused() {
+    let database = fresh_name("jobs latin");
+    block_on(async {
+        let name = quoted(&database);
+        run(&format!("CREATE DATABASE {name} TEMPLATE template0 ENCODING 'LATIN1' LOCALE 'C'"))
+            .await;
+        let url = server_url_with(|server| server.database(&database));
+        let error = PostgresStore::open(&url, PostgresOptions::default()).await.unwrap_err();
+        run(&format!("DROP DATABASE {name} WITH (FORCE)")).await;
+        assert_eq!(error.kind(), StoreErrorKind::Configuration);
+        assert!(
+            error.to_string().contains("LATIN1") && error.to_string().contains("UTF8"),
+            "{error}"
+        );
+    });
+}
+
+#[test]
 fn an_address_that_leads_nowhere_is_an_error_without_its_password() {
     block_on(async {
         let url = "postgres://me:hunter2@localhost:1/shop";

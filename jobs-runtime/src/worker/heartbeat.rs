@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use jobs_core::store::{Heartbeat, Renewed};
+use jobs_core::store::{Heartbeat, Phase, Renewed};
 use jobs_core::{JobId, StoreError, StoreErrorKind, WorkerId};
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
@@ -172,6 +172,8 @@ async fn beat<S>(
             shared.tenancy.renewed(worker, sent_at);
             return Ok(Next::Soon);
         }
+        // The drain closes the worker just now.
+        Renewed::Ended if shared.tenancy.phase() == Phase::Done => return Ok(Next::Soon),
         Renewed::Ended => {
             tracing::warn!(worker = worker.0, "the lease was taken back; registering anew");
             shared.tenancy.lost(worker, shared.elapsed());

@@ -71,7 +71,7 @@ impl Ended {
     fn unsettleable(&self, error: &StoreError) -> Self {
         let failure = Failure {
             class: "unsettleable".to_owned(),
-            text: format!("the store did not take the run's outcome: {error}"),
+            text: format!("the store did not take the run's outcome: {}", jobs_core::chain(error)),
             retry: Retry::Ladder,
         };
         let Self { run, kind, wrote, .. } = self;

@@ -34,6 +34,10 @@ pub(crate) struct Plan {
     pub(crate) locked: HashSet<JobId>,
     /// Jobs that were to be settled while someone else held their rows.
     pub(crate) met_locked: HashSet<JobId>,
+    /// Jobs whose outcome the store does not take, unless it is that plain failure.
+    pub(crate) refused: HashSet<JobId>,
+    /// Whether a close is answered only once the worker has renewed beside it.
+    pub(crate) is_close_slow: bool,
     /// Jobs whose rows can't be reread.
     pub(crate) corrupt: HashSet<JobId>,
     /// What the store warns of.
@@ -127,6 +131,11 @@ planted! {
             let mut answers = Vec::new();
             for settlement in settlements {
                 let job = settlement.fence.job;
+                let is_plain = settlement.error.as_ref().is_some_and(|it| it.class == "unsettleable");
+                if !is_plain && self.plan().refused.contains(&job) {
+                    let error = StoreError::new(StoreErrorKind::Invalid, "could not settle runs");
+                    return Err(error.because("a character has no equivalent"));
+                }
                 let is_locked = {
                     let mut plan = self.plan();
                     let is_locked = plan.locked.contains(&job);
@@ -221,7 +230,11 @@ struct PlantedHeartbeat {
 impl Heartbeat for PlantedHeartbeat {
     async fn renew(&mut self, worker: WorkerId, phase: Phase, within: Duration) -> Result<Renewed> {
         self.planted.meet("renew").await?;
-        self.inner.renew(worker, phase, within).await
+        let renewed = self.inner.renew(worker, phase, within).await;
+        if phase == Phase::Done {
+            self.planted.plan().met.insert("renew when done");
+        }
+        renewed
     }
 
     async fn held(&mut self, worker: WorkerId) -> Result<Vec<Held>> {
@@ -236,6 +249,12 @@ impl Heartbeat for PlantedHeartbeat {
         leaving: &Leaving,
     ) -> Result<Vec<JobId>> {
         self.planted.meet("close").await?;
-        self.inner.close(worker, by, leaving).await
+        let closed = self.inner.close(worker, by, leaving).await;
+        while self.planted.plan().is_close_slow
+            && !self.planted.plan().met.contains("renew when done")
+        {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        closed
     }
 }

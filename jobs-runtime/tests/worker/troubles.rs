@@ -5,10 +5,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use jobs_runtime::prelude::*;
-use jobs_runtime::store::Declaration;
 use jobs_runtime::store::memory::MemoryStore;
+use jobs_runtime::store::{Declaration, NewWorker};
 use jobs_runtime::{
-    ErrorKind, JobId, Lease, ManualClock, NewJob, ScheduleName, State, StoreErrorKind, Timestamp,
+    BuildId, ErrorKind, JobId, Lease, ManualClock, NewJob, ScheduleName, State, StoreErrorKind,
+    Timestamp, WorkerName,
 };
 use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
@@ -202,6 +203,55 @@ async fn a_row_that_can_never_be_read_keeps_no_other_run_from_being_settled() {
     let report = patiently("the worker leaves", running.stop()).await;
     assert_eq!((report.settled, report.interrupted), (2, 1));
     assert_eq!(jobs.job(unread).await.unwrap().unwrap().state, State::Ready);
+}
+
+#[tokio::test]
+async fn an_outcome_that_the_store_does_not_take_is_a_failure_that_says_why() {
+    let store = Planted::new();
+    let (jobs, scene) = (store.jobs(), Scene::default());
+    let refused = jobs.enqueue(act("")).await.unwrap().id();
+    store.plan().refused.insert(refused);
+    let other = jobs.enqueue(act("")).await.unwrap().id();
+    let running = Running::start(playing(&jobs, &scene));
+    assert_eq!(ended(&jobs, other).await.state, State::Succeeded);
+    let record = until(&jobs, refused, |record| record.counters.failures > 0).await;
+    assert_eq!(record.error_class.as_deref(), Some("unsettleable"));
+    let text = record.error.unwrap();
+    assert!(text.contains("could not settle runs: a character has no equivalent"), "{text}");
+    running.stop().await;
+}
+
+/// The only test of these that reads what all threads log.
+#[tokio::test]
+async fn a_renewal_beside_the_close_of_its_worker_tells_of_no_lost_lease() {
+    let (store, lines) = (Planted::new(), Lines::default());
+    tracing::subscriber::set_global_default(lines.clone()).expect("nobody else sets one");
+    let jobs = store.jobs();
+    // A number that no worker has of a test beside this one.
+    let mut last = 0;
+    while last < 4_710 {
+        last = jobs.store().register(&nobody()).await.unwrap().0;
+    }
+    store.plan().is_close_slow = true;
+    let running = Running::start(playing(&jobs, &Scene::default()));
+    patiently("it works", async {
+        while lines.of("registered worker=4711 ") == 0 {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    patiently("the worker leaves", running.stop()).await;
+    assert!(store.plan().met.contains("renew when done"));
+    assert_eq!(lines.of("was taken back; registering anew worker=4711 "), 0);
+}
+
+fn nobody() -> NewWorker {
+    NewWorker {
+        name: WorkerName::new("nobody").unwrap(),
+        build: BuildId::default(),
+        manifest: "{}".to_owned(),
+        lease: Lease::default(),
+    }
 }
 
 #[tokio::test]

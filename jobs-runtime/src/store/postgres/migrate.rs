@@ -97,6 +97,7 @@ async fn migrate(lanes: &Lanes, statements: &Statements, schema: &str) -> Attemp
         sqlx::query("SELECT pg_advisory_xact_lock(hashtextextended('jobs.migrate ' || $1, 0))");
     lane.fetch_patiently(lock.bind(schema.to_owned())).await?;
     let surroundings = surroundings(&mut lane, schema).await?;
+    surroundings.check_encoding()?;
     let migrated = steps(&mut lane, statements, schema, &surroundings).await;
     let id = match migrated {
         Ok(id) => id,
@@ -115,9 +116,25 @@ struct Surroundings {
     has_meta: bool,
     database: String,
     role: String,
+    encoding: String,
 }
 
 impl Surroundings {
+    /// Whatever a payload, a result or an error says must find room, or runs could not be settled.
+    /// `SQL_ASCII` keeps every byte as it comes.
+    fn check_encoding(&self) -> Attempt<()> {
+        let (database, encoding) = (identifier(&self.database), &self.encoding);
+        if ["UTF8", "SQL_ASCII"].contains(&&**encoding) {
+            return Ok(());
+        }
+        let what = format!(
+            "the database {database} has the encoding {encoding}, which lacks most characters: a job whose \
+             payload, result or error has one could not be stored or settled; keep the jobs in a database \
+             with UTF8: `CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0`"
+        );
+        Err(Trouble::new(StoreErrorKind::Configuration, what))
+    }
+
     fn lacks_right(&self, schema: &str, trouble: Trouble) -> Trouble {
         let role = identifier(&self.role);
         let grant = if self.has_schema {
@@ -141,7 +158,7 @@ async fn surroundings(lane: &mut Lane<'_>, schema: &str) -> Attempt<Surroundings
     let query = sqlx::query(
         "SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = $1), EXISTS (SELECT FROM pg_class \
          AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE n.nspname = $1 AND c.relname = \
-         'meta'), current_database()::text, current_user::text",
+         'meta'), current_database()::text, current_user::text, current_setting('server_encoding')",
     );
     let rows = lane.fetch(query.bind(schema.to_owned())).await?;
     let row = rows.first().ok_or_else(missing)?;
@@ -150,6 +167,7 @@ async fn surroundings(lane: &mut Lane<'_>, schema: &str) -> Attempt<Surroundings
         has_meta: row.try_get(1)?,
         database: row.try_get(2)?,
         role: row.try_get(3)?,
+        encoding: row.try_get(4)?,
     })
 }
 
