@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use jobs_runtime::prelude::*;
-use jobs_runtime::store::{Cancelled, Redrive, Redriven};
+use jobs_runtime::store::{Cancelled, Filter, Redrive, Redriven};
 use jobs_runtime::{Enqueued, JobId, Random, ScheduleName, SeededRandom, State, below};
 use rustix::process::Signal;
 use tests::process::{Process, Setup};
@@ -158,6 +158,9 @@ where
         if let Enqueued::Added(id) = outside {
             added.insert(id);
         }
+        let ready = Filter { state: Some(State::Ready), ..Filter::default() };
+        let waiting = jobs.inspect().briefs(&ready, 10).await.unwrap();
+        assert!(waiting.len() <= 1, "of one key wait {waiting:?}");
         let (told, told_inside) = (outside.id(), inside.id());
         assert!(jobs.job(told).await.unwrap().is_some(), "job {told} was told of and is not there");
         if is_kept {
