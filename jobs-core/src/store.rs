@@ -346,7 +346,7 @@ pub trait Operate: Send + Sync {
 
     /// Changes when waiting jobs are due and how urgent they are, with an event of the class
     /// [`RESCHEDULED`] that says to what; answers which ones it found waiting. A job that is due then is
-    /// ready; one that isn't yet is scheduled.
+    /// ready; one that isn't yet is scheduled. How far ahead that may be is the caller's to decide.
     async fn reschedule(&self, jobs: &[JobId], change: Reschedule) -> Result<Vec<bool>>;
 
     /// Stops claims from a queue; binds every claim that starts after it returns. Pausing again
