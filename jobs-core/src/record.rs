@@ -214,7 +214,7 @@ pub struct JobRecord {
     pub priority: Priority,
     /// The number of its latest claim or taking back.
     pub claim: ClaimNumber,
-    /// The worker of the latest claim while it runs.
+    /// The worker that runs it, or whose run was its success.
     pub worker: Option<WorkerId>,
     /// What has happened to it so far.
     pub counters: Counters,
@@ -275,19 +275,25 @@ pub enum EventKind {
     Cancelled,
     /// A person brought the job back.
     Redriven,
+    /// A person changed when the job is due or how urgent it is.
+    Rescheduled,
+    /// The run's outcome could be stored only a while after its handler had ended.
+    SettledLate,
     /// No live worker could read the job until its deadline.
     Stranded,
 }
 
 impl EventKind {
     /// All kinds of events.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 9] = [
         Self::Failed,
         Self::Interrupted,
         Self::Crashed,
         Self::Refused,
         Self::Cancelled,
         Self::Redriven,
+        Self::Rescheduled,
+        Self::SettledLate,
         Self::Stranded,
     ];
 
@@ -300,6 +306,8 @@ impl EventKind {
             Self::Refused => "refused",
             Self::Cancelled => "cancelled",
             Self::Redriven => "redriven",
+            Self::Rescheduled => "rescheduled",
+            Self::SettledLate => "settled_late",
             Self::Stranded => "stranded",
         }
     }

@@ -63,6 +63,12 @@ pub const CANCELLED: &str = "cancelled";
 pub const SUPERSEDED: &str = "superseded";
 /// The class of a redrive.
 pub const REDRIVEN: &str = "redriven";
+/// The class of a change of when a job is due or how urgent it is.
+pub const RESCHEDULED: &str = "rescheduled";
+/// The class of a scheduled job's being made ready before it was due.
+pub const RUN_NOW: &str = "run_now";
+/// The class of a success that was stored only a while after its handler had ended.
+pub const SETTLED_LATE: &str = "settled_late";
 /// The class of a job that no run was started of in time.
 pub const EXPIRED: &str = "expired";
 /// The class of a job that no live worker could read until its deadline.
@@ -286,6 +292,12 @@ pub trait Inspect: Send + Sync {
     /// As [`jobs`](Self::jobs), without what the jobs carry: for many at once.
     async fn briefs(&self, filter: &Filter, limit: u32) -> Result<Vec<Brief>>;
 
+    /// As [`newest`](Self::newest), without what the jobs carry.
+    async fn newest_briefs(&self, filter: &Filter, limit: u32) -> Result<Vec<Brief>>;
+
+    /// These jobs in brief, each once and in order of id; those that are not there are left out.
+    async fn briefs_of(&self, jobs: &[JobId]) -> Result<Vec<Brief>>;
+
     /// How full the store is. Every count stops at `most`, so that the cost does not grow with what
     /// there is, but with the number of routes that have ready jobs.
     async fn depth(&self, most: u32) -> Result<Depth>;
@@ -328,11 +340,13 @@ pub trait Operate: Send + Sync {
     /// Claim number, latest error and history stay; an expiry doesn't.
     async fn redrive(&self, jobs: &[JobId], redrive: Redrive) -> Result<Vec<Redriven>>;
 
-    /// Makes scheduled jobs ready, due now at the latest; answers which ones it found scheduled.
+    /// Makes scheduled jobs ready, due now at the latest, with an event of the class [`RUN_NOW`]; answers
+    /// which ones it found scheduled.
     async fn run_now(&self, jobs: &[JobId]) -> Result<Vec<bool>>;
 
-    /// Changes when waiting jobs are due and how urgent they are; answers which ones it found waiting.
-    /// A job that is due then is ready; one that isn't yet is scheduled.
+    /// Changes when waiting jobs are due and how urgent they are, with an event of the class
+    /// [`RESCHEDULED`] that says to what; answers which ones it found waiting. A job that is due then is
+    /// ready; one that isn't yet is scheduled. How far ahead that may be is the caller's to decide.
     async fn reschedule(&self, jobs: &[JobId], change: Reschedule) -> Result<Vec<bool>>;
 
     /// Stops claims from a queue; binds every claim that starts after it returns. Pausing again

@@ -53,6 +53,8 @@ fn random_lives_get_everywhere() {
         "interrupted",
         "newer",
         "redriven",
+        "rescheduled",
+        "run_now",
         "stopped",
         "superseded",
     ];

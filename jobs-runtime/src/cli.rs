@@ -1,6 +1,7 @@
 //! The command line: what people and scripts see of a job store, and may change in it.
 //!
-//! 1. It inspects and operates; it never claims, settles or runs a job, and never decodes a payload.
+//! 1. It inspects and operates; it never claims, settles or runs a job, and never decodes a stored
+//!    payload. What is enqueued by hand is read before, where the application knows its kind.
 //! 2. Standard output is the answer and nothing else: a table for people, one JSON value with
 //!    `--json`. What is said beside it goes to standard error.
 //! 3. The exit status is one of [`Exit`]'s, and every message says what to do or to type.
@@ -21,7 +22,7 @@
 //! or has them beside commands of its own:
 //!
 //! ```no_run
-//! use clap::{CommandFactory, Parser, Subcommand};
+//! use clap::{CommandFactory as _, Parser, Subcommand};
 //! use jobs_runtime::cli::{self, Application, Globals};
 //! # use jobs_runtime::{Handlers, Jobs, Registry, RegistryError, Worker};
 //! # fn handlers() -> Result<Handlers<()>, RegistryError> { Registry::new().build() }
@@ -44,7 +45,7 @@
 //! }
 //!
 //! fn main() -> std::process::ExitCode {
-//!     let Shop { globals, command } = Shop::parse();
+//!     let Shop { globals, command } = cli::parse();
 //!     let application = Application::of(&handlers().expect("the registry is in order"));
 //!     cli::block_on(async {
 //!         match command {
@@ -63,6 +64,7 @@ mod deploys;
 mod doctor;
 mod enqueue;
 mod exit;
+mod found;
 mod list;
 mod manifest;
 mod migrate;
@@ -108,19 +110,36 @@ struct Root {
     command: Command,
 }
 
+/// What stands over the options of every command in its help, behind its own.
+const EVERYWHERE: &str = "Options of every command";
+
 /// What every command takes. Its debug text leaves the address out, which may hold a password.
 #[derive(Clone, Args)]
 pub struct Globals {
     /// The database: `postgres://user@host/database` or `sqlite://app.db`. Better in the environment
     /// than here, where every user of the machine can read it; a password may also stand in
     /// `PGPASSWORD` or a password file.
-    #[arg(long, global = true, env = "JOBS_URL", hide_env_values = true, value_name = "ADDRESS")]
+    #[arg(
+        long,
+        global = true,
+        env = "JOBS_URL",
+        hide_env_values = true,
+        value_name = "ADDRESS",
+        help_heading = EVERYWHERE
+    )]
     url: Option<String>,
     /// The schema that holds the tables, on PostgreSQL. Default: `jobs`.
-    #[arg(long, global = true, env = "JOBS_SCHEMA", hide_env_values = true, value_name = "NAME")]
+    #[arg(
+        long,
+        global = true,
+        env = "JOBS_SCHEMA",
+        hide_env_values = true,
+        value_name = "NAME",
+        help_heading = EVERYWHERE
+    )]
     schema: Option<String>,
     /// Answer with one JSON value.
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = EVERYWHERE)]
     json: bool,
 }
 
@@ -187,8 +206,29 @@ struct Context {
 /// # Panics
 /// When called from within an async runtime.
 pub fn main<S>(handlers: &Handlers<S>) -> ExitCode {
-    let Root { globals, command } = Root::parse();
+    let Root { globals, command } = parse();
     block_on(command.run(globals, Application::of(handlers), Root::command()))
+}
+
+/// Parses the arguments of this process as [`Parser::parse`] does, with help whose examples call the
+/// program by its own name.
+pub fn parse<C: Parser>() -> C {
+    let name = std::env::args_os().next().and_then(|path| {
+        Some(std::path::Path::new(&path).file_name()?.to_string_lossy().into_owned())
+    });
+    let command = called(C::command(), name.as_deref().unwrap_or("jobs"));
+    let matches = command.clone().get_matches();
+    C::from_arg_matches(&matches).unwrap_or_else(|error| error.format(&mut command.clone()).exit())
+}
+
+/// A command line whose examples, and those of its commands, begin with this name.
+fn called(mut command: clap::Command, name: &str) -> clap::Command {
+    if let Some(help) = command.get_after_help() {
+        let help = help.to_string().replace("\n  jobs ", &format!("\n  {name} "));
+        let help = help.replace("`jobs ", &format!("`{name} "));
+        command = command.after_help(help);
+    }
+    command.mut_subcommands(|inner| called(inner, name))
 }
 
 impl fmt::Debug for Globals {
@@ -258,3 +298,6 @@ pub fn block_on(command: impl Future<Output = ExitCode>) -> ExitCode {
         Err(error) => exit::of(Err(Failure::new(Exit::TryAgain, error.to_string()))),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -6,13 +6,13 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use jobs_core::store::{Enqueued, Inspect, Operate, Retention, Store};
+use jobs_core::store::{Enqueued, Inspect, Operate, Reschedule, Retention, Store};
 use jobs_core::{BuildId, Clock, EnvelopeError, JobId, JobRecord, NewJob, Random, StoreId};
 
 pub use self::builder::JobsBuilder;
 use self::builder::Settings;
-use crate::enqueue::{Answer, Enqueue, Enqueueable, store_jobs};
-use crate::error::Error;
+use crate::enqueue::{Answer, Enqueue, Enqueueable, check_wait, store_jobs};
+use crate::error::{Error, ErrorKind};
 use crate::producer::Producer;
 use crate::store::{Backend, StoreDatabase};
 use crate::trace::TraceContext;
@@ -64,15 +64,31 @@ impl Jobs {
     /// Enqueues a job whose payload is text already, as tools do that know no type for it.
     ///
     /// # Errors
-    /// As [`Enqueue`].
+    /// As [`Enqueue`]; [`Configuration`](crate::ErrorKind::Configuration) where it would wait for longer
+    /// than [`MAX_WAIT`](crate::MAX_WAIT).
     pub async fn enqueue_new(&self, job: NewJob) -> Result<Enqueued, Error> {
         let bytes = job.payload.len();
         if bytes > self.max_payload_bytes() {
             let (kind, max_bytes) = (job.kind.to_string(), self.max_payload_bytes());
             return Err(EnvelopeError::TooLarge { kind, bytes, max_bytes }.into());
         }
-        let job = NewJob { build: Some(self.build().clone()), ..job };
+        let due = check_wait(job.due, self.clock().now());
+        let due = due.map_err(|why| Error::new(ErrorKind::Configuration, why))?;
+        let job = NewJob { build: Some(self.build().clone()), due, ..job };
         Ok(Enqueued::of(store_jobs(self, &[job]).await?))
+    }
+
+    /// Changes when waiting jobs are due and how urgent they are; answers which ones it found waiting.
+    ///
+    /// # Errors
+    /// A [`Store`](crate::ErrorKind::Store) error; [`Configuration`](crate::ErrorKind::Configuration) where
+    /// they would wait for longer than [`MAX_WAIT`](crate::MAX_WAIT).
+    pub async fn reschedule(&self, jobs: &[JobId], change: Reschedule) -> Result<Vec<bool>, Error> {
+        if let Some(due) = change.due {
+            let checked = check_wait(due, self.clock().now());
+            checked.map_err(|why| Error::new(ErrorKind::Configuration, why))?;
+        }
+        Ok(self.operate().reschedule(jobs, change).await?)
     }
 
     /// Deletes finished jobs that ended longer ago than their retention, oldest first, at most

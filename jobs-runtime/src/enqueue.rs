@@ -167,20 +167,19 @@ impl<'a, A: Answer> Enqueue<'a, A> {
     /// and over a SQLite file the host's, with whose steps due times move. At most [`MAX_WAIT`]; the
     /// enqueue fails beyond.
     pub fn delay(self, delay: Duration) -> Self {
-        if delay > MAX_WAIT {
-            return self.refused(&format!("a delay of {delay:?} is longer than {MAX_WAIT:?}"));
+        match check_wait(Due::In(delay), self.jobs.clock().now()) {
+            Ok(due) => self.each(|job| job.due = due),
+            Err(why) => self.refused(&why),
         }
-        self.each(|job| job.due = Due::In(delay))
     }
 
     /// Not before this instant, which is at most [`MAX_WAIT`] away by this process's clock; the enqueue
     /// fails beyond.
     pub fn due_at(self, instant: SystemTime) -> Self {
-        let at = Timestamp::from(instant);
-        if at > self.jobs.clock().now().after(MAX_WAIT) {
-            return self.refused(&format!("{at} is more than {MAX_WAIT:?} away"));
+        match check_wait(Due::At(Timestamp::from(instant)), self.jobs.clock().now()) {
+            Ok(due) => self.each(|job| job.due = due),
+            Err(why) => self.refused(&why),
         }
-        self.each(|job| job.due = Due::At(at))
     }
 
     /// From -100 to 100, higher first, instead of the kind's own. See [`Priority`] for how waiting
@@ -240,6 +239,20 @@ impl<'a, A: Answer> Enqueue<'a, A> {
             self.new = Err(Error::new(ErrorKind::Configuration, why));
         }
         self
+    }
+}
+
+/// Keeps a job from being put off for longer than [`MAX_WAIT`].
+pub(crate) fn check_wait(due: Due, now: Timestamp) -> Result<Due, String> {
+    let days = MAX_WAIT.as_secs() / 86_400;
+    match due {
+        Due::In(wait) if wait > MAX_WAIT => {
+            Err(format!("a wait of {wait:?} is longer than a job may wait: {days} days"))
+        }
+        Due::At(at) if at > now.after(MAX_WAIT) => {
+            Err(format!("{at} is farther away than a job may wait: {days} days"))
+        }
+        Due::In(_) | Due::At(_) | Due::Unchanged => Ok(due),
     }
 }
 

@@ -33,6 +33,7 @@ mod registry;
 mod run;
 mod schedule;
 mod signals;
+mod span;
 pub mod store;
 mod telemetry;
 pub mod testing;

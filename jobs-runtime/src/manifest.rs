@@ -35,6 +35,10 @@ pub struct Manifest {
     /// What it enqueues by the clock, in order of name.
     #[serde(default)]
     pub schedules: Vec<ScheduledKind>,
+    /// How long the worker that published it may take to drain: what its supervisor grants, less the delay
+    /// before the signal. Nothing of the build, so it is absent from what is printed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drain_ms: Option<u64>,
 }
 
 /// A kind that a build handles, and so may enqueue as well.
@@ -110,7 +114,8 @@ impl Manifest {
         let schedules = handlers.schedules().iter().filter_map(ScheduledKind::of);
         let mut schedules: Vec<_> = schedules.collect();
         schedules.sort_by(|a, b| a.name.cmp(&b.name));
-        Self { handles, produces: handlers.produced().to_vec(), retired, schedules }
+        let produces = handlers.produced().to_vec();
+        Self { handles, produces, retired, schedules, drain_ms: None }
     }
 
     /// Reads a manifest that was published or printed.

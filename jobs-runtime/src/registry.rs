@@ -19,8 +19,9 @@ use jobs_core::{
 
 use self::around::Around;
 pub use self::around::Next;
+use self::erased::read_payload;
 use self::erased::{Erased, FunctionHandler, TraitHandler};
-pub(crate) use self::erased::{PrepareError, Prepared, StoredText};
+pub(crate) use self::erased::{PrepareError, Prepared, ReadPayload, StoredText};
 use crate::context::Parts;
 use crate::handler::{Ends, Handler, HandlerFn, JobError, Outcome, Takes};
 use crate::manifest::ProducedKind;
@@ -59,6 +60,8 @@ pub(crate) struct Handled<S> {
     pub(crate) type_name: &'static str,
     /// What this build enqueues of it.
     pub(crate) newest: ProducedKind,
+    /// Reads a payload without running it.
+    pub(crate) read: ReadPayload,
     pub(crate) erased: Box<dyn Erased<S>>,
 }
 
@@ -298,6 +301,7 @@ impl<S> Handled<S> {
             ladder,
             type_name: std::any::type_name::<J>(),
             newest: ProducedKind::of::<J>(),
+            read: read_payload::<J>,
             erased,
         }
     }

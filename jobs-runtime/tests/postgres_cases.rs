@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use jobs_core::store::conformance::{MemorySubject, model};
 use jobs_core::store::{
-    Author, CheckpointSave, Claim, Claimed, Enqueued, Head, Inspect, Leaving, NewWorker, Saved,
-    Settled, Standing, Store, Sweep,
+    Author, CheckpointSave, Claim, Claimed, Enqueued, Head, Inspect, Leaving, NewWorker, Retention,
+    Saved, Settled, Standing, Store, Sweep,
 };
 use jobs_core::{
     Budget, BuildId, ClaimedJob, Due, Ending, Fence, Kind, Ladder, Lease, MinReader, NewJob, Notes,
@@ -361,5 +361,30 @@ fn a_run_whose_row_is_held_while_its_worker_closes_is_given_up() {
         assert_eq!((record.counters.interruptions, record.counters.crashes), (1, 0));
         let events = store.events(ids[0]).await.unwrap();
         assert_eq!(events.iter().map(|it| it.class.as_str()).collect::<Vec<_>>(), ["given_up"]);
+    });
+}
+
+/// A prune whose transaction is open has its rows locked and deleted, and is nobody else's business.
+#[test]
+fn a_prune_that_has_not_ended_keeps_nobody_from_claiming_and_settling() {
+    with_store(async |subject| {
+        subject.store.enqueue(&vec![job(); 30]).await.unwrap();
+        assert_eq!(drain(&subject.store).await, 30);
+        let texts = subject.store.statement_texts();
+        let prune = texts.into_iter().find(|(name, ..)| *name == "prune").unwrap().2;
+        let mut pruning = connect().await;
+        pruning.execute("BEGIN").await.unwrap();
+        let prune = sqlx::query_scalar::<_, i64>(AssertSqlSafe(prune));
+        let prune = prune.bind(0_i64).bind(0_i64).bind(0_i64).bind(20_i64);
+        assert_eq!(prune.fetch_one(&mut pruning).await.unwrap(), 20);
+
+        subject.store.enqueue(&vec![job(); 30]).await.unwrap();
+        assert_eq!(drain(&subject.store).await, 30, "all of it while the prune is under way");
+        let kept = Duration::ZERO;
+        let others = Retention { succeeded: kept, cancelled: kept, dead: kept };
+        assert_eq!(subject.store.prune(others, 1_000).await.unwrap(), 40, "but what it holds");
+        pruning.execute("COMMIT").await.unwrap();
+        let left = subject.number("SELECT count(*) FROM {schema}.job").await;
+        assert_eq!(left, 0);
     });
 }

@@ -204,7 +204,7 @@ fn list(
 }
 
 /// What looks for what a person asks: planned for its values, so there is no plan to keep.
-const LOOKS: [&str; 5] = ["briefs", "counts", "jobs", "newest", "waiting"];
+const LOOKS: [&str; 6] = ["briefs", "counts", "jobs", "newest", "newest_briefs", "waiting"];
 
 /// Whether a plan goes through the index of all jobs from end to end.
 fn walks_all_jobs(plan: &str) -> bool {

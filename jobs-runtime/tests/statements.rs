@@ -7,7 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jobs_runtime::prelude::*;
-use jobs_runtime::{DrainReport, Lease, ManualClock, Random, SeededRandom, SystemClock, Timestamp};
+use jobs_runtime::{
+    DrainReport, EventKind, Lease, ManualClock, Random, SeededRandom, SystemClock, Timestamp,
+};
 use serde::{Deserialize, Serialize};
 use statements_store::{Calls, Counted, Counter};
 use tokio::sync::oneshot;
@@ -155,4 +157,31 @@ async fn a_leader_whose_start_meets_errors_runs_everything_once_they_have_passed
     let (report, watched) = tokio::join!(working, watching);
     watched.expect("every schedule ticks, whatever failed first");
     report.expect("the worker drains");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_success_that_could_not_be_stored_at_once_says_so() {
+    let store = stage();
+    let ids = async |count| {
+        let added = store.jobs.enqueue_all(vec![Nothing {}; count]).await.expect("they are stored");
+        added.into_iter().map(jobs_runtime::Enqueued::id).collect::<Vec<_>>()
+    };
+    let late = ids(3).await;
+    // With the pauses between its tries, the sixth comes 1.55 s after the first.
+    for _ in 0..5 {
+        store.counter.fail("settle");
+    }
+    let (_, report) = work(&store, 10, Duration::from_secs(5)).await;
+    let in_time = ids(3).await;
+    let (_, next) = work(&store, 10, Duration::from_secs(5)).await;
+    assert_eq!((report.settled, next.settled), (3, 3));
+    for id in late {
+        let events = store.jobs.inspect().events(id).await.expect("its history");
+        let told: Vec<_> = events.iter().map(|event| (event.kind, &*event.text)).collect();
+        let text = "its handler ended 1 s before that could be stored";
+        assert_eq!(told, [(EventKind::SettledLate, text)]);
+    }
+    for id in in_time {
+        assert_eq!(store.jobs.inspect().events(id).await.expect("its history"), []);
+    }
 }

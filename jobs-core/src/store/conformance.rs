@@ -393,6 +393,8 @@ checks! { $
         builds_that_were_last_seen_long_ago_are_forgotten;
     history:
         a_clean_success_writes_no_event
+        a_success_tells_whose_run_it_was
+        what_a_person_changes_of_the_wait_is_told
         a_life_is_told_in_order
         the_newest_events_of_each_job_are_kept
         an_event_names_its_author

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::{Drained, Phase};
 use crate::clock::Timestamp;
 use crate::id::{JobId, WorkerId};
+use crate::record::{Counters, JobRecord, Priority, RefusedBy};
 use crate::state::State;
 
 /// Which jobs to list.
@@ -81,7 +82,8 @@ impl Depth {
     }
 }
 
-/// What identifies a job and tells why it is where it is, without what it carries.
+/// What identifies a job and tells why it is where it is, without what it carries, which may be large:
+/// payload, headers, checkpoint, texts and result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Brief {
     /// The job.
@@ -92,10 +94,54 @@ pub struct Brief {
     pub queue: String,
     /// The stored kind.
     pub kind: String,
+    /// The stored version.
+    pub version: String,
+    /// How urgent it is.
+    pub priority: Priority,
+    /// What has happened to it so far.
+    pub counters: Counters,
+    /// Why and by which build it was last given back unread.
+    pub refused: Option<RefusedBy>,
     /// The class of the dead letter, or of the latest failure.
     pub class: Option<String>,
+    /// The build that enqueued it.
+    pub build: Option<String>,
+    /// The worker that runs it, or whose run was its success.
+    pub worker: Option<WorkerId>,
+    /// The key of a unique job.
+    pub unique_key: Option<String>,
+    /// When it was enqueued.
+    pub enqueued_at: Timestamp,
+    /// When it is or was due.
+    pub due_at: Timestamp,
+    /// When its latest run was claimed.
+    pub claimed_at: Option<Timestamp>,
     /// When it ended.
     pub finished_at: Option<Timestamp>,
+}
+
+impl Brief {
+    /// What a whole record tells in brief.
+    pub fn of(job: &JobRecord) -> Self {
+        Self {
+            id: job.id,
+            state: job.state,
+            queue: job.queue.clone(),
+            kind: job.kind.clone(),
+            version: job.version.clone(),
+            priority: job.priority,
+            counters: job.counters,
+            refused: job.refused.clone(),
+            class: job.error_class.clone(),
+            build: job.build.clone(),
+            worker: job.worker,
+            unique_key: job.unique_key.clone(),
+            enqueued_at: job.enqueued_at,
+            due_at: job.due_at,
+            claimed_at: job.claimed_at,
+            finished_at: job.finished_at,
+        }
+    }
 }
 
 /// How full a store is.

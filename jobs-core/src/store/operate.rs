@@ -42,6 +42,21 @@ pub struct Reschedule {
     pub priority: Option<Priority>,
 }
 
+impl Reschedule {
+    /// What the history says of the change.
+    pub fn text(self) -> String {
+        let due = match self.due {
+            None | Some(Due::Unchanged) => None,
+            Some(Due::In(wait)) if wait.is_zero() => Some("due at once".to_owned()),
+            Some(Due::In(wait)) => Some(format!("due in {wait:?}")),
+            Some(Due::At(instant)) => Some(format!("due at {instant}")),
+        };
+        let priority = self.priority.map(|priority| format!("priority {}", priority.value()));
+        let told: Vec<String> = due.into_iter().chain(priority).collect();
+        if told.is_empty() { "unchanged".to_owned() } else { told.join(", ") }
+    }
+}
+
 /// What became of a redrive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Redriven {

@@ -2,7 +2,7 @@
 
 use crate::Handlers;
 use crate::manifest::Manifest;
-use crate::registry::Handled;
+use crate::registry::{Handled, ReadPayload, StoredText};
 use jobs_core::{Policy, Version};
 
 /// The kinds of an application; of none in the plain binary `jobs`.
@@ -19,6 +19,15 @@ pub(super) struct KnownKind {
     /// The newest version that this build reads.
     pub(super) version: Version,
     pub(super) policy: Policy,
+    read: ReadPayload,
+}
+
+impl KnownKind {
+    /// Reads a payload of a version as the kind's type, and answers the unique key that it makes of its own
+    /// fields.
+    pub(super) fn read(&self, version: Version, text: &str) -> Result<Option<String>, String> {
+        (self.read)(StoredText { major: version.major, text })
+    }
 }
 
 impl Application {
@@ -45,5 +54,6 @@ impl Application {
 fn known<S>(handled: &Handled<S>) -> Option<KnownKind> {
     let newest = handled.lines.iter().max()?;
     let version = Version { major: newest.major, minor: newest.minor, patch: 0 };
-    Some(KnownKind { name: handled.kind.to_string(), version, policy: handled.policy })
+    let (name, policy, read) = (handled.kind.to_string(), handled.policy, handled.read);
+    Some(KnownKind { name, version, policy, read })
 }

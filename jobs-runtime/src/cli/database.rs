@@ -3,14 +3,8 @@
 use super::Globals;
 use super::exit::{Failure, Result};
 use crate::client::{Jobs, JobsBuilder};
+use crate::store::Scheme;
 use crate::store::postgres::PostgresStore;
-
-/// The kinds of databases that an address can name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Scheme {
-    Postgres,
-    Sqlite,
-}
 
 impl Globals {
     /// The address, and what it is the address of.
@@ -21,15 +15,11 @@ impl Globals {
                  or `sqlite://app.db`",
             )
         })?;
-        let scheme = match url.split_once("://").map(|(scheme, _)| scheme) {
-            Some("postgres" | "postgresql") => Scheme::Postgres,
-            Some("sqlite") => Scheme::Sqlite,
-            _ => {
-                return Err(Failure::wrong(
-                    "the address of the database begins with neither `postgres://` nor `sqlite://`",
-                ));
-            }
-        };
+        let scheme = Scheme::of(url).ok_or_else(|| {
+            let what =
+                "the address of the database begins with neither `postgres://` nor `sqlite:`";
+            Failure::wrong(what)
+        })?;
         if scheme == Scheme::Sqlite && self.is_schema_on_command_line() {
             return Err(Failure::wrong("a SQLite file has no schemas; leave `--schema` out"));
         }
@@ -48,7 +38,8 @@ impl Globals {
                 format!("{} (schema {})", PostgresStore::place_of(url)?, self.schema())
             }
             (url, Scheme::Sqlite) => {
-                let path = url.split_once("://").map_or(url, |(_, path)| path);
+                let path = url.split_once(':').map_or(url, |(_, path)| path);
+                let path = path.strip_prefix("//").unwrap_or(path);
                 path.split('?').next().unwrap_or(path).to_owned()
             }
         })
@@ -80,6 +71,21 @@ mod tests {
 
     fn globals(url: &str) -> Globals {
         Globals { url: Some(url.to_owned()), schema: None, json: false }
+    }
+
+    #[test]
+    fn an_address_is_read_as_an_application_reads_it() {
+        for (url, scheme) in [
+            ("sqlite:shop.db", Scheme::Sqlite),
+            ("sqlite://shop.db", Scheme::Sqlite),
+            ("sqlite:///var/shop.db?mode=rw", Scheme::Sqlite),
+            ("postgresql://db.example/shop", Scheme::Postgres),
+        ] {
+            assert_eq!(globals(url).address().unwrap(), (url, scheme));
+        }
+        assert_eq!(globals("sqlite:shop.db").place().unwrap(), "shop.db");
+        assert_eq!(globals("sqlite:///var/shop.db?mode=rw").place().unwrap(), "/var/shop.db");
+        assert!(globals("memory:").address().is_err(), "nobody else sees that one");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use super::output::{Shown, json_lines, say};
 use super::record::JobAnswer;
 use super::select::{Selection, job_id, state};
 use super::when::second;
-use crate::store::Filter;
+use crate::store::{Brief, Filter};
 use crate::{JobId, JobRecord, State};
 
 #[derive(Debug, Clone, Args)]
@@ -76,32 +76,57 @@ impl Options {
         let filter = Filter { state: self.state, after: self.after, ..self.selection.filter(now) };
         // One more tells whether there are more.
         let most = self.limit + 1;
-        let mut found = if self.oldest {
-            jobs.inspect().jobs(&filter, most).await?
-        } else {
-            jobs.inspect().newest(&filter, most).await?
-        };
         let page = usize::try_from(self.limit).unwrap_or(usize::MAX);
-        let has_more = found.len() > page;
-        found.truncate(page);
-        if cx.output.is_json {
-            json_lines(found.iter().map(JobAnswer::of))?;
+        let inspect = jobs.inspect();
+        let ids: Vec<JobId> = if cx.output.is_json || self.columns.iter().any(|it| it.is_wide()) {
+            let found = if self.oldest {
+                inspect.jobs(&filter, most).await?
+            } else {
+                inspect.newest(&filter, most).await?
+            };
+            let shown = &found[..page.min(found.len())];
+            if cx.output.is_json {
+                json_lines(shown.iter().map(JobAnswer::of))?;
+            } else {
+                let rows = shown.iter().map(|job| self.row(&Brief::of(job), Some(job)));
+                cx.output.table(&self.header(), rows.collect())?;
+            }
+            found.iter().map(|job| job.id).collect()
         } else {
-            let header: Vec<&str> = self.columns.iter().map(|column| column.title()).collect();
-            let row = |job: &JobRecord| self.columns.iter().map(|column| column.of(job)).collect();
-            cx.output.table(&header, found.iter().map(row).collect())?;
-        }
-        if found.is_empty() {
+            let found = if self.oldest {
+                inspect.briefs(&filter, most).await?
+            } else {
+                inspect.newest_briefs(&filter, most).await?
+            };
+            let shown = &found[..page.min(found.len())];
+            let rows = shown.iter().map(|job| self.row(job, None));
+            cx.output.table(&self.header(), rows.collect())?;
+            found.iter().map(|job| job.id).collect()
+        };
+        if ids.is_empty() {
             say("jobs: no job matches; `jobs stats --by-kind` tells what there is");
         }
-        if let Some(last) = found.last().filter(|_| has_more) {
-            say(&format!("jobs: there are more; go on with `--after {}`", last.id));
+        if ids.len() > page {
+            say(&format!("jobs: there are more; go on with `--after {}`", ids[page - 1]));
         }
         Ok(())
+    }
+
+    fn header(&self) -> Vec<&'static str> {
+        self.columns.iter().map(|column| column.title()).collect()
+    }
+
+    fn row(&self, job: &Brief, whole: Option<&JobRecord>) -> Vec<Shown> {
+        self.columns.iter().map(|column| column.of(job, whole)).collect()
     }
 }
 
 impl Column {
+    /// Whether it may be large, and is read only where somebody wants it.
+    const fn is_wide(self) -> bool {
+        matches!(self, Self::Error | Self::Progress | Self::Result | Self::Payload)
+    }
+
     const fn title(self) -> &'static str {
         match self {
             Self::Id => "ID",
@@ -131,9 +156,10 @@ impl Column {
         }
     }
 
-    fn of(self, job: &JobRecord) -> Shown {
+    fn of(self, job: &Brief, whole: Option<&JobRecord>) -> Shown {
         let count = |count: u32| Shown::new(count.to_string());
         let text = |text: &Option<String>| Shown::maybe(text.as_deref());
+        let wide = |of: fn(&JobRecord) -> Option<&str>| Shown::maybe(whole.and_then(of));
         match self {
             Self::Id => Shown::new(job.id.to_string()),
             Self::State => Shown::state(job.state),
@@ -147,8 +173,8 @@ impl Column {
             Self::Refusals => count(job.counters.refusals),
             Self::Snoozes => count(job.counters.snoozes),
             Self::Refused => Shown::maybe(job.refused.as_ref().map(|by| by.reason.as_str())),
-            Self::Class => text(&job.error_class),
-            Self::Error => text(&job.error),
+            Self::Class => text(&job.class),
+            Self::Error => wide(|job| job.error.as_deref()),
             Self::Build => text(&job.build),
             Self::Worker => Shown::maybe(job.worker.map(|worker| worker.to_string())),
             Self::Key => text(&job.unique_key),
@@ -156,9 +182,9 @@ impl Column {
             Self::Due => Shown::new(second(job.due_at)),
             Self::Claimed => Shown::maybe(job.claimed_at.map(second)),
             Self::Finished => Shown::maybe(job.finished_at.map(second)),
-            Self::Progress => text(&job.progress),
-            Self::Result => text(&job.result),
-            Self::Payload => Shown::new(job.payload.as_str()),
+            Self::Progress => wide(|job| job.progress.as_deref()),
+            Self::Result => wide(|job| job.result.as_deref()),
+            Self::Payload => wide(|job| Some(&job.payload)),
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::manifest::{Answer, Manifest, check, diff, live};
 
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "Example, in a pipeline before a deploy:\n  \
-                        shop manifest check || exit 1")]
+                        jobs manifest check || exit 1")]
 pub struct Options {
     #[command(subcommand)]
     what: What,

@@ -30,9 +30,13 @@ pub(super) struct JobOptions {
     /// From -100 to 100, higher first.
     #[arg(long, allow_negative_numbers = true, value_parser = priority)]
     priority: Option<Priority>,
-    /// At most one job of its kind with this key waits at a time.
+    /// At most one job of its kind with this key waits at a time. Default: the key that the kind makes of
+    /// the payload, where this application knows the kind and it makes one.
     #[arg(long, value_name = "KEY")]
     unique_key: Option<UniqueKey>,
+    /// Store the payload as it is, though this application, which knows the kind, may not read it.
+    #[arg(long)]
+    unchecked: bool,
 }
 
 impl JobOptions {
@@ -42,7 +46,9 @@ impl JobOptions {
         let version = self.payload_version.or(known.map(|kind| kind.version));
         let version = version.ok_or_else(|| no_version(application, &self.kind))?;
         let mut job = NewJob::from_text(self.kind.clone(), version, self.text()?);
-        if let Some(KnownKind { policy, .. }) = known {
+        if let Some(kind) = known {
+            let policy = kind.policy;
+            job.unique_key = self.read(kind, version, &job.payload)?;
             job.queue =
                 QueueName::new(policy.queue).map_err(|error| Failure::wrong(error.to_string()))?;
             job.priority = Priority::clamped(i64::from(policy.priority));
@@ -55,8 +61,25 @@ impl JobOptions {
         job.min_reader = self.readable_by.unwrap_or(job.min_reader);
         job.stamp().ok_or_else(|| Failure::wrong("the payload's version can't vouch for that reader: give `--readable-by` the same major and at most its minor"))?;
         job.priority = self.priority.unwrap_or(job.priority);
-        job.unique_key.clone_from(&self.unique_key);
+        job.unique_key = self.unique_key.clone().or(job.unique_key);
         Ok(job)
+    }
+
+    /// Reads the payload as a worker of this application will, and answers the key that it makes.
+    fn read(&self, kind: &KnownKind, version: Version, payload: &str) -> Result<Option<UniqueKey>> {
+        let wrong = |why: String| {
+            Failure::wrong(format!(
+                "this application can't read the payload as {} {version}: {why}; mend it, or add \
+                 `--unchecked` to store it as it is",
+                kind.name
+            ))
+        };
+        let key = match kind.read(version, payload) {
+            Ok(key) => key,
+            Err(_) if self.unchecked => return Ok(None),
+            Err(why) => return Err(wrong(why)),
+        };
+        key.map(UniqueKey::new).transpose().map_err(|error| wrong(error.to_string()))
     }
 
     fn text(&self) -> Result<String> {

@@ -38,10 +38,17 @@ pub(super) struct Answer<'a> {
 }
 
 #[derive(Serialize)]
-struct PausedAnswer<'a> {
+pub(super) struct PausedAnswer<'a> {
     by: &'a str,
     reason: &'a str,
     at: String,
+}
+
+impl<'a> PausedAnswer<'a> {
+    pub(super) fn of(paused: &'a Paused) -> Self {
+        let Paused { queue: _, by, reason, at } = paused;
+        Self { by, reason, at: at.to_string() }
+    }
 }
 
 impl Options {
@@ -91,11 +98,7 @@ impl Queue {
             is_ready_bounded: self.depth.ready >= u64::from(MOST),
             head_due_at: self.depth.head_due_at.map(|at| at.to_string()),
             running: self.depth.running,
-            paused: self.paused.as_ref().map(|paused| PausedAnswer {
-                by: &paused.by,
-                reason: &paused.reason,
-                at: paused.at.to_string(),
-            }),
+            paused: self.paused.as_ref().map(PausedAnswer::of),
         }
     }
 

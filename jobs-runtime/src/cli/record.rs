@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use crate::{Counters, Event, JobRecord, StoredCheckpoint, Timestamp};
+use crate::{Counters, Event, JobRecord, StoredCheckpoint, Timestamp, UniqueWhile};
 
 /// A job with all that is kept of it.
 #[derive(Serialize)]
@@ -17,9 +17,17 @@ pub(super) struct JobAnswer<'a> {
     payload: Stored<'a>,
     headers: Option<Stored<'a>>,
     unique_key: Option<&'a str>,
+    /// For how long the key binds; null without one.
+    unique_while: Option<&'static str>,
+    /// How often a person gave it a new idempotency key.
+    key_number: u32,
     priority: i16,
     claim: i64,
+    /// The worker that runs it, or ran it to its success.
     worker: Option<i64>,
+    /// That worker's build, where `show` asks for it and the store remembers it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    worker_build: Option<&'a str>,
     #[serde(flatten)]
     counters: CountersAnswer,
     max_failures: u32,
@@ -33,6 +41,8 @@ pub(super) struct JobAnswer<'a> {
     build: Option<&'a str>,
     enqueued_at: String,
     due_at: String,
+    /// No run starts after it.
+    expires_at: Option<String>,
     claimed_at: Option<String>,
     finished_at: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -102,9 +112,12 @@ impl<'a> JobAnswer<'a> {
             payload: Stored::of(&job.payload),
             headers: job.headers.as_deref().map(Stored::of),
             unique_key: job.unique_key.as_deref(),
+            unique_while: job.unique_key.as_ref().map(|_| job.unique_while).map(binds),
+            key_number: job.key_number,
             priority: job.priority.value(),
             claim: job.claim.0,
             worker: job.worker.map(|worker| worker.0),
+            worker_build: None,
             counters: counters(job.counters),
             max_failures: job.budget.max_failures,
             max_interruptions: job.budget.max_interruptions,
@@ -117,6 +130,7 @@ impl<'a> JobAnswer<'a> {
             build: job.build.as_deref(),
             enqueued_at: job.enqueued_at.to_string(),
             due_at: job.due_at.to_string(),
+            expires_at: instant(job.expires_at),
             claimed_at: instant(job.claimed_at),
             finished_at: instant(job.finished_at),
             history: None,
@@ -125,6 +139,18 @@ impl<'a> JobAnswer<'a> {
 
     pub(super) fn with_history(self, events: &'a [Event]) -> Self {
         Self { history: Some(events.iter().map(event).collect()), ..self }
+    }
+
+    pub(super) fn run_by(self, build: Option<&'a str>) -> Self {
+        Self { worker_build: build, ..self }
+    }
+}
+
+const fn binds(unique_while: UniqueWhile) -> &'static str {
+    match unique_while {
+        UniqueWhile::Waiting => "waiting",
+        UniqueWhile::Running => "running",
+        UniqueWhile::Kept => "kept",
     }
 }
 

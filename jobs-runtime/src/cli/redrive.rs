@@ -6,23 +6,19 @@
 //!    so the same command goes on.
 
 mod batches;
-mod shown;
 
 use std::time::Duration;
 
 use clap::Args;
 
 use self::batches::{Batches, Done, Pace};
-use self::shown::Shown;
 use super::Context;
 use super::exit::{Exit, Failure, Result};
+use super::found::{By, Found, count};
 use super::output::{consent, say};
 use super::select::{Selection, ids, job_id, one_of};
-use crate::store::{Brief, Filter, Redrive};
+use crate::store::{Filter, Redrive};
 use crate::{JobId, Jobs, State};
-
-/// How many jobs are listed at once.
-const PAGE: u32 = 10_000;
 
 #[expect(clippy::struct_excessive_bools, reason = "flags of a command line, each for itself")]
 #[derive(Debug, Clone, Args)]
@@ -87,10 +83,19 @@ impl Options {
         }
         let jobs = cx.open().await?;
         let found = self.find(&jobs).await?;
-        let shown = Shown::of(&found);
-        shown.tell(cx.output, self.dry_run)?;
-        let Some(ended_before) = shown.ended_before().filter(|_| !self.dry_run) else {
-            if found.is_empty() && self.jobs.is_empty() {
+        found.tell(cx.output, self.dry_run)?;
+        if self.dry_run
+            && !cx.output.is_json
+            && let Some(until) = found.ended_before()
+        {
+            say(&format!(
+                "jobs: nothing was changed; the same command with `--ended-until {until}` instead of \
+                 `--dry-run` brings back these and no others"
+            ));
+        }
+        let found_jobs = found.ids.len();
+        let Some(ended_before) = found.ended_before().filter(|_| !self.dry_run) else {
+            if found_jobs == 0 && self.jobs.is_empty() {
                 say(&format!(
                     "jobs: no {0} job matches; `jobs list --state {0} --columns id,kind,class,finished` \
                      tells what there is",
@@ -100,10 +105,10 @@ impl Options {
             if cx.output.is_json && !self.dry_run {
                 Done::default().tell(cx.output)?;
             }
-            return self.missing(found.len());
+            return self.missing(found_jobs);
         };
         let place = cx.globals.place()?;
-        consent(&format!("Bring {} back to run again, in {place}?", count(found.len())), self.yes)?;
+        consent(&format!("Bring {} back to run again, in {place}?", count(found_jobs)), self.yes)?;
         let redrive = Redrive {
             keeps_counters: self.keep_counters,
             forgets_checkpoint: self.forget_checkpoint,
@@ -111,7 +116,7 @@ impl Options {
             ended_before: Some(ended_before),
         };
         let batches = Batches { redrive, size: self.batch.into(), pace: self.pace() };
-        let done = batches.run(&jobs, &found).await?;
+        let done = batches.run(&jobs, &found.ids).await?;
         done.tell(cx.output)?;
         if done.left > 0 {
             say(&format!(
@@ -124,7 +129,7 @@ impl Options {
         if done.twin_waits > 0 {
             return Err(Failure::silent(Exit::Finding));
         }
-        self.missing(found.len())
+        self.missing(found_jobs)
     }
 
     /// Named jobs that were not there to be brought back are a finding.
@@ -137,19 +142,15 @@ impl Options {
         Err(Failure::finding(format!("{jobs} of those named: not {state}; see `jobs show`")))
     }
 
-    async fn find(&self, jobs: &Jobs) -> Result<Vec<Brief>> {
+    async fn find(&self, jobs: &Jobs) -> Result<Found> {
+        let mut found = Found::none(By::Class);
         if self.jobs.is_empty() {
             let filter = self.selection.filter(jobs.clock().now());
-            return all(jobs, Filter { state: Some(self.state), ..filter }).await;
+            found.add_all(jobs, Filter { state: Some(self.state), ..filter }).await?;
+            return Ok(found);
         }
-        let mut found = Vec::new();
-        for id in ids(&self.jobs) {
-            // The one behind the id before is the job itself.
-            let after = Some(JobId(id.0.saturating_sub(1)));
-            let filter = Filter { after, ..Filter::default() };
-            let brief = jobs.inspect().briefs(&filter, 1).await?.pop();
-            found.extend(brief.filter(|brief| brief.id == id && brief.state == self.state));
-        }
+        let named = jobs.inspect().briefs_of(&ids(&self.jobs)).await?;
+        named.iter().filter(|job| job.state == self.state).for_each(|job| found.add(job));
         Ok(found)
     }
 
@@ -157,19 +158,4 @@ impl Options {
         let seconds = |rate: u32| f64::from(self.batch) / f64::from(rate);
         self.rate.map_or(Pace::Tenth, |rate| Pace::Rest(Duration::from_secs_f64(seconds(rate))))
     }
-}
-
-/// All jobs that match, page by page.
-async fn all(jobs: &Jobs, mut filter: Filter) -> Result<Vec<Brief>> {
-    let mut found = Vec::new();
-    loop {
-        let page = jobs.inspect().briefs(&filter, PAGE).await?;
-        let Some(last) = page.last() else { return Ok(found) };
-        filter.after = Some(last.id);
-        found.extend(page);
-    }
-}
-
-fn count(jobs: usize) -> String {
-    if jobs == 1 { "1 job".to_owned() } else { format!("{jobs} jobs") }
 }

@@ -47,7 +47,7 @@ impl Options {
         let wanted = ids(&self.jobs);
         let due = self.due_in.map(Due::In).or(self.at.map(Due::At));
         let change = Reschedule { due, priority: self.priority };
-        let changed = jobs.operate().reschedule(&wanted, change).await?;
+        let changed = jobs.reschedule(&wanted, change).await?;
         let answers = wanted.iter().zip(&changed);
         if cx.output.is_json {
             let answer = |(id, changed): (&JobId, &bool)| Answer { id: id.0, is_changed: *changed };

@@ -12,7 +12,8 @@ use super::record::JobAnswer;
 use super::select::job_id;
 use super::visible::visible;
 use super::when::{distance, length, second};
-use crate::{Event, JobId, JobRecord, MinReader, State, Timestamp, Version};
+use crate::store::WorkerRecord;
+use crate::{Event, JobId, JobRecord, MinReader, State, Timestamp, UniqueWhile, Version, WorkerId};
 
 #[derive(Debug, Clone, Args)]
 pub struct Options {
@@ -31,15 +32,49 @@ impl Options {
             ))
         })?;
         let events = jobs.inspect().events(id).await?;
+        // How the worker is called that runs it or ran it, for as long as the store remembers that.
+        let workers = match job.worker {
+            Some(_) => jobs.inspect().workers().await?,
+            None => Vec::new(),
+        };
+        let by = job.worker.map(|id| By { id, of: workers.iter().find(|it| it.id == id) });
         if cx.output.is_json {
-            return json(&JobAnswer::of(&job).with_history(&events));
+            let build = by.and_then(|by| Some(by.of?.build.as_str()));
+            return json(&JobAnswer::of(&job).with_history(&events).run_by(build));
         }
-        told(cx.output, &job, &events, jobs.clock().now())
+        told(cx.output, &job, by, &events, jobs.clock().now())
     }
 }
 
-fn told(output: Output, job: &JobRecord, events: &[Event], now: Timestamp) -> Result<()> {
-    facts(&told_facts(job, now))?;
+/// The worker that runs a job, or ran it to its success.
+#[derive(Clone, Copy)]
+struct By<'a> {
+    id: WorkerId,
+    of: Option<&'a WorkerRecord>,
+}
+
+impl By<'_> {
+    fn told(self) -> String {
+        match self.of {
+            Some(worker) => format!(
+                "{} of {} (worker {})",
+                visible(&worker.name),
+                visible(&worker.build),
+                self.id
+            ),
+            None => format!("worker {}, which is forgotten by now", self.id),
+        }
+    }
+}
+
+fn told(
+    output: Output,
+    job: &JobRecord,
+    by: Option<By<'_>>,
+    events: &[Event],
+    now: Timestamp,
+) -> Result<()> {
+    facts(&told_facts(job, by, now))?;
     output.heading("Payload")?;
     print(&indented(&pretty(&job.payload)))?;
     if let Some(headers) = &job.headers {
@@ -66,7 +101,7 @@ fn told(output: Output, job: &JobRecord, events: &[Event], now: Timestamp) -> Re
     Ok(())
 }
 
-fn told_facts(job: &JobRecord, now: Timestamp) -> Vec<(&'static str, String)> {
+fn told_facts(job: &JobRecord, by: Option<By<'_>>, now: Timestamp) -> Vec<(&'static str, String)> {
     let instant = |at: Timestamp| format!("{} ({})", second(at), distance(at, now));
     let mut state = job.state.as_str().to_owned();
     if let Some(class) = job.error_class.as_deref().filter(|_| job.state == State::Dead) {
@@ -90,17 +125,26 @@ fn told_facts(job: &JobRecord, now: Timestamp) -> Vec<(&'static str, String)> {
         (
             "Interruptions",
             match job.budget.max_interruptions {
-                Some(most) => format!("{} of {most}", counters.interruptions),
-                None => counters.interruptions.to_string(),
+                Some(most) => format!("{} of {most} since it last got on", counters.interruptions),
+                None => format!("{} since it last got on", counters.interruptions),
             },
         ),
-        ("Crashes", counters.crashes.to_string()),
+        ("Crashes", format!("{} in a row", counters.crashes)),
         ("Refusals", counters.refusals.to_string()),
         ("Snoozes", counters.snoozes.to_string()),
         ("Claim", job.claim.to_string()),
     ];
     if let Some(key) = &job.unique_key {
-        facts.push(("Unique key", visible(key)));
+        let binds = match job.unique_while {
+            UniqueWhile::Waiting => "while it waits",
+            UniqueWhile::Running => "while it waits or runs",
+            UniqueWhile::Kept => "for as long as it is kept",
+        };
+        facts.push(("Unique key", format!("{}, {binds}", visible(key))));
+    }
+    if job.key_number > 0 {
+        let times = if job.key_number == 1 { "redrive" } else { "redrives" };
+        facts.push(("Idempotency key", format!("new by {} {times}", job.key_number)));
     }
     if let Some(by) = &job.refused {
         facts.push(("Refused", format!("{} by {}", visible(&by.reason), visible(&by.build))));
@@ -108,14 +152,16 @@ fn told_facts(job: &JobRecord, now: Timestamp) -> Vec<(&'static str, String)> {
     if let Some(progress) = &job.progress {
         facts.push(("Progress", visible(progress)));
     }
-    if let Some(worker) = job.worker {
-        facts.push(("Worker", worker.to_string()));
+    if let Some(by) = by {
+        let is_over = job.state == State::Succeeded;
+        facts.push((if is_over { "Run by" } else { "Runs by" }, by.told()));
     }
     if let Some(build) = &job.build {
         facts.push(("Enqueued by", visible(build)));
     }
     facts.push(("Enqueued", instant(job.enqueued_at)));
     facts.push(("Due", instant(job.due_at)));
+    facts.extend(job.expires_at.map(|at| ("Starts no later than", instant(at))));
     facts.extend(job.claimed_at.map(|at| ("Claimed", instant(at))));
     facts.extend(job.finished_at.map(|at| ("Finished", instant(at))));
     if let (Some(claimed), Some(finished)) = (job.claimed_at, job.finished_at) {

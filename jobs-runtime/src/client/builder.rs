@@ -17,7 +17,7 @@ use crate::random::OsRandom;
 use crate::store::postgres::{PostgresOptions, PostgresStore};
 #[cfg(feature = "sqlite")]
 use crate::store::sqlite::{SqliteOptions, SqliteStore};
-use crate::store::{Backend, unknown_scheme};
+use crate::store::{Backend, Scheme, unknown_scheme};
 use crate::trace::TraceContext;
 
 /// Well below what a value of SQLite or PostgreSQL may have.
@@ -166,18 +166,18 @@ impl JobsBuilder {
     /// or an impossible [`max_payload_bytes`](Self::max_payload_bytes).
     pub async fn open(self, url: &str) -> Result<Jobs, Error> {
         let settings = self.checked()?;
-        let backend = match url.split_once(':') {
-            Some(("memory", _)) => {
+        let backend = match Scheme::of(url) {
+            None if url.starts_with("memory:") => {
                 let seed = settings.random.draw();
                 Backend::Memory(MemoryStore::new(settings.clock.clone(), seed))
             }
             #[cfg(feature = "sqlite")]
-            Some(("sqlite", _)) => {
+            Some(Scheme::Sqlite) => {
                 let options = settings.sqlite();
                 Backend::Sqlite(SqliteStore::open(url, options).await?)
             }
             #[cfg(feature = "postgres")]
-            Some(("postgres" | "postgresql", _)) => {
+            Some(Scheme::Postgres) => {
                 let options = settings.postgres();
                 Backend::Postgres(PostgresStore::open(url, options).await?)
             }

@@ -29,9 +29,12 @@ impl<S, C> JobContext<S, C> {
 fn is_cut_off(events: &[Event]) -> bool {
     let ends = events.iter().rev().find(|event| match event.kind {
         EventKind::Failed | EventKind::Interrupted | EventKind::Crashed => true,
-        EventKind::Refused | EventKind::Cancelled | EventKind::Redriven | EventKind::Stranded => {
-            false
-        }
+        EventKind::Refused
+        | EventKind::Cancelled
+        | EventKind::Redriven
+        | EventKind::Rescheduled
+        | EventKind::SettledLate
+        | EventKind::Stranded => false,
     });
     ends.is_some_and(|event| {
         let undo_failed = Interruption::UndoFailed(String::new());

@@ -48,6 +48,18 @@ pub(crate) trait Erased<S>: Send + Sync {
     fn can_undo(&self) -> bool;
 }
 
+/// Reads a payload as its kind's type, and answers the unique key that it makes of its own fields.
+pub(crate) type ReadPayload = fn(StoredText<'_>) -> Result<Option<String>, String>;
+
+pub(super) fn read_payload<J: Job>(payload: StoredText<'_>) -> Result<Option<String>, String> {
+    let read = || {
+        let job = J::decode(payload.major, payload.text);
+        let job = job.map_err(|error| jobs_core::chain(&error))?;
+        job.unique_key().transpose().map_err(|error| jobs_core::chain(&error))
+    };
+    catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|_| Err("its type panics at it".to_owned()))
+}
+
 /// A job with a [`Handler`].
 pub(super) struct TraitHandler<J>(PhantomData<fn() -> J>);
 

@@ -269,6 +269,26 @@ fn wrong(backend: &Backend, tx: &TransactionConnection<'_>) -> Error {
     Error::new(ErrorKind::WrongTransaction, what)
 }
 
+/// The databases that an address can name and several processes can share.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Scheme {
+    /// `sqlite:shop.db`, `sqlite://shop.db`.
+    Sqlite,
+    /// `postgres://user@host/database`, `postgresql://…`.
+    Postgres,
+}
+
+impl Scheme {
+    /// The kind of database that an address names; `None` where it is none of these.
+    pub(crate) fn of(address: &str) -> Option<Self> {
+        match address.split_once(':')?.0 {
+            "sqlite" => Some(Self::Sqlite),
+            "postgres" | "postgresql" => Some(Self::Postgres),
+            _ => None,
+        }
+    }
+}
+
 /// A store's error for an address that no store serves.
 pub(crate) fn unknown_scheme(url: &str) -> StoreError {
     let scheme = url.split(':').next().unwrap_or_default();

@@ -16,6 +16,7 @@ use super::systemd;
 use crate::error::{Error, ErrorKind};
 use crate::log::rounded;
 use crate::registry::Handlers;
+use crate::span;
 
 /// Kubernetes' own default: a supervisor that says nothing is most likely that one.
 const DEFAULT: Duration = Duration::from_secs(30);
@@ -74,7 +75,7 @@ impl Budget {
         variable: impl Fn(&str) -> Option<String>,
         by_systemd: Option<Duration>,
     ) -> Result<Self, Error> {
-        let named = |name: &str| variable(name).map(|text| span(name, &text)).transpose();
+        let named = |name: &str| variable(name).map(|text| named_span(name, &text)).transpose();
         let (grace, source) = match (stated.grace, named(GRACE_VARIABLE)?, by_systemd) {
             (Some(grace), _, _) => (grace, Source::Builder),
             (None, Some(grace), _) => (grace, Source::Variable),
@@ -154,20 +155,8 @@ fn readable(text: OsString) -> String {
 }
 
 /// A span from a variable.
-fn span(name: &str, text: &str) -> Result<Duration, Error> {
-    let trimmed = text.trim();
-    let end = trimmed.find(|c: char| !c.is_ascii_digit()).unwrap_or(trimmed.len());
-    let (number, unit) = trimmed.split_at(end);
-    let number = number.parse::<u32>().ok().map(u64::from);
-    let parsed = number.and_then(|number| match unit.trim() {
-        "ms" => Some(Duration::from_millis(number)),
-        "" | "s" => Some(Duration::from_secs(number)),
-        "m" | "min" => Some(Duration::from_mins(number)),
-        "h" => Some(Duration::from_hours(number)),
-        "d" => Some(Duration::from_hours(24 * number)),
-        _ => None,
-    });
-    parsed.ok_or_else(|| {
+fn named_span(name: &str, text: &str) -> Result<Duration, Error> {
+    span::of_variable(text).ok_or_else(|| {
         refused(format!(
             "{name} is {text:?}, not a number of seconds such as `30`, `45s` or `2min`"
         ))

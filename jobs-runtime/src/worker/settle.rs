@@ -10,10 +10,10 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use jobs_core::store::{Row, Settled};
+use jobs_core::store::{Row, SETTLED_LATE, Settled};
 use jobs_core::{
-    Budget, ClaimedJob, Counters, Due, Ending, Failure, Fence, Ladder, NOT_PROGRESSING, Notes,
-    Retry, Run, Settlement, State, StoreError, StoreErrorKind, transition,
+    Budget, ClaimedJob, Counters, Due, Ending, EventKind, Failure, Fence, Ladder, NOT_PROGRESSING,
+    NewEvent, Notes, Retry, Run, Settlement, State, StoreError, StoreErrorKind, transition,
 };
 use tokio::sync::mpsc::UnboundedReceiver;
 
@@ -28,6 +28,8 @@ const BATCH: usize = 1_000;
 const LOCKED_PAUSE: Duration = Duration::from_secs(1);
 /// The first pause between two tries while the store can't be reached; it doubles.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
+/// A success that is stored so long after its first try is noted as late.
+const LATE: Duration = Duration::from_secs(1);
 /// The longest of these pauses.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
@@ -39,6 +41,8 @@ pub(crate) struct Ended {
     ending: Ending,
     wrote: Wrote,
     notes: Notes,
+    /// When it was tried in vain for the first time.
+    tried_at: Option<Duration>,
 }
 
 impl Ended {
@@ -46,14 +50,15 @@ impl Ended {
     pub(crate) fn of_run(job: &ClaimedJob, ending: Ending, entry: &Entry) -> Self {
         let Entry { kind, signals, .. } = entry;
         let (wrote, notes) = (signals.wrote(), signals.kept().take_notes());
-        Self { run: Run::from(job), kind: kind.clone(), ending, wrote, notes }
+        let (run, kind) = (Run::from(job), kind.clone());
+        Self { run, kind, ending, wrote, notes, tried_at: None }
     }
 
     /// A claim that came too late to be run.
     pub(crate) fn unstarted(job: &ClaimedJob) -> Self {
         let (run, kind) = (Run::from(job), job.kind.as_str().into());
         let (ending, wrote, notes) = (Ending::Unstarted, Wrote::Nothing, Notes::default());
-        Self { run, kind, ending, wrote, notes }
+        Self { run, kind, ending, wrote, notes, tried_at: None }
     }
 
     /// A run of which nothing is known but that the store says it is ours: the answer to its claim
@@ -64,7 +69,7 @@ impl Ended {
         let kind = "".into();
         // Its counters are read from the row before it is settled.
         let (ending, wrote, notes) = (Ending::Unstarted, Wrote::Checkpoint, Notes::default());
-        Self { run, kind, ending, wrote, notes }
+        Self { run, kind, ending, wrote, notes, tried_at: None }
     }
 
     /// The same run as a plain failure, for an outcome that the store does not take.
@@ -76,7 +81,8 @@ impl Ended {
         };
         let Self { run, kind, wrote, .. } = self;
         let (ending, notes) = (Ending::Failed(failure), Notes::default());
-        Self { run: run.clone(), kind: kind.clone(), ending, wrote: *wrote, notes }
+        let (run, kind, wrote) = (run.clone(), kind.clone(), *wrote);
+        Self { run, kind, ending, wrote, notes, tried_at: None }
     }
 
     /// Whether only the row knows what was written about it.
@@ -140,10 +146,14 @@ async fn gather(ended: &mut UnboundedReceiver<Ended>, batch: &mut Vec<Ended>) {
 async fn settle_batch<S>(shared: &Shared<S>, mut batch: Vec<Ended>) -> Vec<Ended> {
     let mut locked = Vec::new();
     let mut pause = FIRST_PAUSE;
+    let tried_at = shared.elapsed();
     loop {
         let (certain, unread) = certain(shared, batch, &mut locked).await;
         batch = unread;
         batch.extend(settle_certain(shared, certain, &mut locked).await);
+        for ended in batch.iter_mut().chain(&mut locked) {
+            ended.tried_at.get_or_insert(tried_at);
+        }
         if batch.is_empty() || is_over_after(shared, pause).await {
             return locked;
         }
@@ -368,7 +378,19 @@ fn settlement<S>(shared: &Shared<S>, ended: &Ended) -> Settlement {
         // Only what succeeded has a result.
         notes.result = None;
     }
-    Settlement { notes, ..settlement }
+    let event = settlement.event.or_else(|| late(ended, shared.elapsed()));
+    Settlement { notes, event, ..settlement }
+}
+
+/// What the history says of a clean success that could not be stored at once: else what the run seems to
+/// have taken would be the handler's doing.
+fn late(ended: &Ended, now: Duration) -> Option<NewEvent> {
+    let late = now.saturating_sub(ended.tried_at?);
+    (late >= LATE).then(|| NewEvent {
+        kind: EventKind::SettledLate,
+        class: SETTLED_LATE.to_owned(),
+        text: format!("its handler ended {} s before that could be stored", late.as_secs()),
+    })
 }
 
 /// Takes in the answers of a batch; answers the runs whose rows others hold.

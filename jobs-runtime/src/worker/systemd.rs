@@ -11,6 +11,8 @@ use std::time::Duration;
 use jobs_core::store::Phase;
 use sd_notify::NotifyState;
 
+use crate::span;
+
 /// How long the service manager may take to answer.
 const PATIENCE: Duration = Duration::from_secs(2);
 
@@ -36,7 +38,7 @@ pub(super) async fn stop_timeout() -> Option<Duration> {
             return None;
         }
     };
-    let span = span(answer.trim());
+    let span = span::of_systemd(&answer);
     if span.is_none() {
         tracing::warn!(unit, answer, "systemd's stop time-out is no limit, or none that is known");
     }
@@ -76,32 +78,6 @@ fn asked(systemctl: &Path, unit: Unit<'_>) -> io::Result<String> {
         return Err(io::Error::other(format!("systemctl ended with {}", answer.status)));
     }
     Ok(String::from_utf8_lossy(&answer.stdout).into_owned())
-}
-
-/// A span as systemd writes it, such as `1min 30s`; `None` for `infinity` and what is no span.
-fn span(text: &str) -> Option<Duration> {
-    let mut whole = None;
-    for part in text.split_whitespace() {
-        let end = part.find(|c: char| c.is_ascii_alphabetic())?;
-        let (number, unit) = part.split_at(end);
-        let number: f64 = number.parse().ok()?;
-        let seconds = match unit {
-            "us" => 1e-6,
-            "ms" => 1e-3,
-            "s" => 1.0,
-            "min" => 60.0,
-            "h" => 3_600.0,
-            "d" => 86_400.0,
-            "w" => 7.0 * 86_400.0,
-            // As systemd counts them.
-            "month" => 2_629_800.0,
-            "y" => 31_557_600.0,
-            _ => return None,
-        };
-        let part = Duration::try_from_secs_f64(number * seconds).ok()?;
-        whole = Some(whole.unwrap_or(Duration::ZERO) + part);
-    }
-    whole
 }
 
 /// Tells the service manager how the process is; only of a process that is the worker's own.

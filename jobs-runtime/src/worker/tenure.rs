@@ -18,10 +18,11 @@ use crate::run::Reason;
 
 /// Asks the store for a lease.
 pub(super) async fn register<S>(shared: &Shared<S>) -> Result<(), StoreError> {
+    let drain_ms = u64::try_from(shared.settings.drain.as_millis()).ok();
     let worker = NewWorker {
         name: shared.settings.name.clone(),
         build: shared.jobs.build().clone(),
-        manifest: Manifest::of(&shared.handlers).to_json(),
+        manifest: Manifest { drain_ms, ..Manifest::of(&shared.handlers) }.to_json(),
         lease: shared.settings.lease,
     };
     let sent_at = shared.elapsed();

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use jobs_runtime::{Handlers, Job, JobContext, JobError, Jobs, Registry, Worker};
+use jobs_runtime::{Handlers, Job, JobContext, JobError, JobId, Jobs, Registry, Worker};
 use serde::{Deserialize, Serialize};
 
 use crate::session::{fed, jobs, over_both, told};
@@ -81,16 +81,29 @@ async fn report(_: Report, _: JobContext<()>) -> Result<(), JobError> {
     Ok(())
 }
 
-/// Runs jobs on a clock that moves an hour between their claim and their end.
-async fn slow_runs(jobs: &Jobs) {
+/// Runs so many jobs, and then does something while the worker is still there.
+async fn run<T>(jobs: &Jobs, count: usize, then: impl AsyncFnOnce(&[JobId]) -> T) -> T {
     let handlers: Handlers<()> = Registry::new().handle(report).build().unwrap();
-    let added = jobs.enqueue_all((0..25).map(|_| Report)).await.unwrap();
-    let until = async {
-        for job in added {
-            jobs.wait(job.id()).await.unwrap();
+    let added = jobs.enqueue_all((0..count).map(|_| Report)).await.unwrap();
+    let ids: Vec<JobId> = added.into_iter().map(jobs_runtime::Enqueued::id).collect();
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let worker = Worker::new(jobs, handlers, ()).grace_period(Duration::from_secs(90));
+    let working = worker.run_until(async { drop(stopped.await) });
+    let watching = async {
+        for id in &ids {
+            jobs.wait(*id).await.unwrap();
         }
+        let answer = then(&ids).await;
+        drop(stop);
+        answer
     };
-    Worker::new(jobs, handlers, ()).run_until(until).await.unwrap();
+    let (report, answer) = tokio::join!(working, watching);
+    report.unwrap();
+    answer
+}
+
+fn told_of<'a>(findings: &'a serde_json::Value, field: &str) -> &'a str {
+    findings[0][field].as_str().unwrap()
 }
 
 #[test]
@@ -98,7 +111,7 @@ fn a_database_tells_whether_a_grace_period_holds_its_runs() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/files");
     over_both(&async |session| {
         let jobs = session.client().await;
-        slow_runs(&jobs).await;
+        let ids = run(&jobs, 25, async |ids| ids.to_vec()).await;
         let file = folder.join("good.yaml").display().to_string();
         let findings = session.json(&["doctor", &file, "--json"]);
         let findings = findings.as_array().unwrap();
@@ -108,14 +121,53 @@ fn a_database_tells_whether_a_grace_period_holds_its_runs() {
                 (&finding["severity"], &finding["code"]),
                 (&"info".into(), &"grace_holds_runs".into())
             );
-            assert!(finding["what"].as_str().unwrap().contains("99 of 100 runs of report.build"));
+            let what = finding["what"].as_str().unwrap();
+            assert!(what.starts_with("the longest of 25 runs of report.build took "), "{what}");
         }
-        session.stretch_runs(Duration::from_secs(40)).await;
+        session.stretch_run(ids[7], Duration::from_secs(40)).await;
         let findings = session.json(&["doctor", "--json"]);
         assert_eq!(findings[0]["code"], "grace_shorter_than_runs");
         assert_eq!(
-            findings[0]["fix"].as_str().unwrap().split(',').next(),
-            Some("grant at least 51 s")
+            told_of(&findings, "what"),
+            "the longest of 25 runs of report.build took 40s; a drain of 30s, the default, lets them \
+             finish for 24s"
+        );
+        assert_eq!(told_of(&findings, "fix").split(',').next(), Some("grant at least 51 s"));
+    });
+}
+
+#[test]
+fn the_doctor_goes_by_many_runs_and_by_the_drain_that_live_workers_state() {
+    over_both(&async |session| {
+        let jobs = session.client().await;
+        let findings = run(&jobs, 100, async |ids| {
+            session.stretch_run(ids[3], Duration::from_secs(70)).await;
+            session.stretch_run(ids[4], Duration::from_secs(40)).await;
+            session.json(&["doctor", "--json"])
+        });
+        let findings = findings.await;
+        assert_eq!(findings[0]["code"], "grace_holds_runs");
+        assert_eq!(
+            told_of(&findings, "what"),
+            "99 of 100 runs of report.build took at most 40s (100 runs); a drain of 1m 30s, as live \
+             workers state it, lets them finish for 1m 12s"
+        );
+    });
+}
+
+#[test]
+fn a_success_that_could_not_be_stored_at_once_tells_the_doctor_nothing_of_its_handler() {
+    over_both(&async |session| {
+        let jobs = session.client().await;
+        let ids = run(&jobs, 25, async |ids| ids.to_vec()).await;
+        session.stretch_run(ids[0], Duration::from_hours(1)).await;
+        session.note_late(ids[0]).await;
+        session.stretch_run(ids[1], Duration::from_secs(12)).await;
+        let findings = session.json(&["doctor", "--json"]);
+        assert!(
+            told_of(&findings, "what")
+                .starts_with("the longest of 24 runs of report.build took 12s;"),
+            "{findings}"
         );
     });
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use jobs_runtime::{Job, JobError, JobId, Jobs, Registry, ResultExt as _, Worker};
+use jobs_runtime::{Job, JobError, JobId, Jobs, Registry, ResultExt as _, UniqueWhile, Worker};
 use serde::{Deserialize, Serialize};
 
 use crate::session::over_both;
@@ -109,6 +109,7 @@ fn queues_states_workers_and_deploys_are_told() {
 fn jobs_are_operated_one_by_one() {
     let text = over_both(&async |session| {
         session.run(&["migrate"]);
+        session.run(&["migrate"]);
         session.run(&["enqueue", "mail.send", r#"{"to": "ann"}"#, "--payload-version", "1.0.0"]);
         session.run_with(
             &[
@@ -135,14 +136,65 @@ fn jobs_are_operated_one_by_one() {
         session.run(&["list", "--columns", "id,state,priority"]);
         session.run(&["reschedule", "2", "--in", "2d"]);
         session.run(&["run-now", "2", "1", "99"]);
+        session.run(&["show", "2"]);
+        session.run(&["reschedule", "2", "--in", "4000d"]);
+        session.run(&["reschedule", "2", "--at", "2345-06-07"]);
+        session.run(&["enqueue", "a", "1", "--payload-version", "1.0.0", "--delay", "4000d"]);
         session.run(&["cancel", "1"]);
         session.run(&["cancel", "1", "99", "--json"]);
         session.run(&["pause", "slow", "--reason", "the bank is away"]);
+        session.run(&["pause", "slow", "--reason", "so am I", "--by", "bob"]);
+        session.run(&["pause", "slow", "--reason", "so am I", "--by", "bob", "--json"]);
         session.run(&["resume", "slow"]);
         session.run(&["resume", "slow"]);
+        session.run(&["pause", "slow", "--reason", "so am I", "--by", "bob", "--json"]);
+        session.run(&["resume", "slow", "--json"]);
         session.run(&["prune", "--succeeded", "1d"]);
         session.run(&["prune", "--cancelled", "0s", "--yes"]);
         session.run(&["list", "--columns", "id,state"]);
+    });
+    insta::assert_snapshot!(text);
+}
+
+#[test]
+fn all_that_is_kept_of_a_job_is_shown() {
+    let text = over_both(&async |session| {
+        let jobs = session.client().await;
+        let done = jobs.enqueue(Mail { to: "ann".to_owned() }).await.unwrap().id();
+        let unique = jobs.enqueue(Mail { to: "nobody: gone".to_owned() }).unique_key("k");
+        let unique = unique.unique_while(UniqueWhile::Running);
+        let unique = unique.expires_in(Duration::from_hours(1)).await.unwrap().id();
+        work(&jobs, &[done, unique]).await;
+        session.run(&["show", "1"]);
+        let told = session.json(&["show", "1", "--json"]);
+        assert_eq!((&told["worker"], &told["worker_build"]), (&1.into(), &"shop 1.0".into()));
+        let told = session.json(&["show", "2", "--json"]);
+        assert!(told["expires_at"].as_str().unwrap() > told["due_at"].as_str().unwrap());
+        assert_eq!(told["unique_while"], "running");
+        session.run(&["show", "2"]);
+        session.run(&["redrive", "2", "--new-key", "--yes"]);
+        session.run(&["show", "2"]);
+    });
+    insta::assert_snapshot!(text);
+}
+
+#[test]
+fn jobs_are_cancelled_by_what_they_have_in_common() {
+    let text = over_both(&async |session| {
+        let jobs = session.client().await;
+        let later = Duration::from_hours(24 * 365);
+        jobs.enqueue_all([Charge { order: 1 }, Charge { order: 2 }]).await.unwrap();
+        jobs.enqueue(Mail { to: "ann".to_owned() }).delay(later).await.unwrap();
+        jobs.enqueue(Mail { to: "bob".to_owned() }).await.unwrap();
+        session.run(&["cancel"]);
+        session.run(&["cancel", "1", "--kind", "mail.send"]);
+        session.run(&["cancel", "--kind", "mail.send", "--dry-run"]);
+        session.run(&["cancel", "--kind", "mail.send", "--state", "ready", "--dry-run", "--json"]);
+        session.run(&["cancel", "--kind", "mail.send"]);
+        session.run(&["cancel", "--kind", "mail.send", "--state", "scheduled", "--yes"]);
+        session.run(&["cancel", "--queue", "billing", "--batch", "1", "--yes", "--json"]);
+        session.run(&["cancel", "--queue", "billing", "--yes"]);
+        session.run(&["list", "--columns", "id,state,kind"]);
     });
     insta::assert_snapshot!(text);
 }

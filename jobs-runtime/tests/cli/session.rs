@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
-use jobs_runtime::{Jobs, JobsBuilder};
+use jobs_runtime::{JobId, Jobs, JobsBuilder};
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _, SqliteConnection};
 
 use crate::postgres_support::{block_on, connect, quoted, server, server_url, with_schema};
@@ -40,18 +40,34 @@ impl Session {
         self.run_with(arguments, "")
     }
 
-    /// Makes every run that has ended one of this length.
-    pub(crate) async fn stretch_runs(&self, length: Duration) {
+    /// Makes a run that has ended one of this length.
+    pub(crate) async fn stretch_run(&self, job: JobId, length: Duration) {
         let micros = length.as_micros();
         let stretch = |table: &str| {
-            AssertSqlSafe(format!("UPDATE {table} SET finished_at_us = claimed_at_us + {micros}"))
+            format!("UPDATE {table} SET finished_at_us = claimed_at_us + {micros} WHERE id = {job}")
         };
+        self.sql("job", stretch).await;
+    }
+
+    /// Writes what a worker does about a success that it could not store at once.
+    pub(crate) async fn note_late(&self, job: JobId) {
+        let note = |table: &str| {
+            format!(
+                "INSERT INTO {table} (job_id, slot, number, at_us, claim_number, kind, class, text) \
+                 VALUES ({job}, 1, 1, 0, 1, 'settled_late', 'settled_late', '')"
+            )
+        };
+        self.sql("event", note).await;
+    }
+
+    async fn sql(&self, table: &str, statement: impl FnOnce(&str) -> String) {
         if self.url.starts_with("sqlite:") {
             let mut file = SqliteConnection::connect(&self.url).await.unwrap();
-            file.execute(stretch("jobs_job")).await.unwrap();
+            let statement = statement(&format!("jobs_{table}"));
+            file.execute(AssertSqlSafe(statement)).await.unwrap();
         } else {
-            let table = format!("{}.job", quoted(&self.schema));
-            connect().await.execute(stretch(&table)).await.unwrap();
+            let statement = statement(&format!("{}.{table}", quoted(&self.schema)));
+            connect().await.execute(AssertSqlSafe(statement)).await.unwrap();
         }
     }
 
@@ -177,7 +193,8 @@ pub(crate) fn settled(text: &str) -> String {
         let is_wait = behind.starts_with("s  ") && word.bytes().all(|c| c.is_ascii_digit());
         let is_instant = word.len() >= 20 && word.ends_with('Z') && word.contains('T');
         let is_measured = behind.starts_with("ms\n") || out.ends_with("_ms\":");
-        let is_span = out.ends_with('(') || out.ends_with("took  ");
+        let is_span =
+            out.ends_with('(') || out.ends_with("(in ") || out.trim_end().ends_with(" took");
         if is_instant {
             out.push_str(INSTANT);
             rest = behind;

@@ -201,6 +201,8 @@ planted! {
     jobs(filter: &Filter, limit: u32) -> Vec<JobRecord>;
     newest(filter: &Filter, limit: u32) -> Vec<JobRecord>;
     briefs(filter: &Filter, limit: u32) -> Vec<Brief>;
+    newest_briefs(filter: &Filter, limit: u32) -> Vec<Brief>;
+    briefs_of(jobs: &[JobId]) -> Vec<Brief>;
     depth(most: u32) -> Depth;
     counts() -> Vec<Count>;
     waiting() -> Vec<Waiting>;

@@ -15,6 +15,7 @@ mod crashers;
 mod deaths;
 mod deploys;
 mod foreign;
+mod prunes;
 mod races;
 mod rolling;
 mod rollouts;

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use super::super::{Author, Phase, Redrive};
-use super::scene::{Scene, build, ended, failed, job};
+use super::super::{Author, Phase, RESCHEDULED, RUN_NOW, Redrive, Reschedule, SETTLED_LATE};
+use super::scene::{SECOND, Scene, build, due_in, ended, failed, job};
 use super::{Subject, Tampering};
 use crate::id::JobId;
 use crate::outcome::{Ending, Interruption, Retry};
-use crate::record::{EventKind, MAX_EVENTS, NewEvent};
+use crate::record::{EventKind, MAX_EVENTS, NewEvent, Priority};
 use crate::state::State;
-use crate::transition::Settlement;
+use crate::transition::{Due, Settlement};
 
 pub(super) async fn a_clean_success_writes_no_event(subject: &dyn Subject) {
     let scene = Scene::open(subject).await;
@@ -17,6 +17,49 @@ pub(super) async fn a_clean_success_writes_no_event(subject: &dyn Subject) {
     scene.save(run.fence, "[1]").await;
     scene.end_as(&run, &Ending::Done, State::Succeeded).await;
     assert_eq!(scene.events(run.fence.job).await, []);
+}
+
+pub(super) async fn a_success_tells_whose_run_it_was(subject: &dyn Subject) {
+    let scene = Scene::open(subject).await;
+    let run = scene.run(&job("a")).await;
+    scene.end_as(&run, &Ending::Done, State::Succeeded).await;
+    let noted = scene.run(&job("a")).await;
+    let event = NewEvent {
+        kind: EventKind::SettledLate,
+        class: SETTLED_LATE.to_owned(),
+        text: "7 s".to_owned(),
+    };
+    let late = Settlement { event: Some(event), ..ended(&noted, &Ending::Done) };
+    scene.settle(&late).await;
+    for run in [run, noted] {
+        let record = scene.record(run.fence.job).await;
+        assert_eq!((record.state, record.worker), (State::Succeeded, Some(scene.worker)));
+    }
+    let failed_one = scene.dead(&job("a")).await;
+    assert_eq!(scene.record(failed_one).await.worker, None, "its history tells");
+}
+
+pub(super) async fn what_a_person_changes_of_the_wait_is_told(subject: &dyn Subject) {
+    let scene = Scene::open(subject).await;
+    let id = scene.add(&due_in(SECOND * 3600, job("a"))).await;
+    let operate = subject.operate();
+    let later = Reschedule { due: Some(Due::In(SECOND * 60)), priority: Priority::new(7) };
+    assert_eq!(operate.reschedule(&[id], later).await.unwrap(), [true]);
+    assert_eq!(operate.run_now(&[id]).await.unwrap(), [true]);
+    assert_eq!(operate.run_now(&[id]).await.unwrap(), [false]);
+    let run = scene.take().await;
+    assert_eq!(operate.reschedule(&[id], later).await.unwrap(), [false]);
+    scene.end_as(&run, &failed(Retry::Never), State::Dead).await;
+    let events = scene.events(id).await;
+    let told: Vec<_> = events.iter().map(|e| (e.number, e.claim.0, e.kind, &*e.class)).collect();
+    let expected = [
+        (1, 0, EventKind::Rescheduled, RESCHEDULED),
+        (2, 0, EventKind::Rescheduled, RUN_NOW),
+        (3, 1, EventKind::Failed, "error"),
+    ];
+    assert_eq!(told, expected);
+    assert_eq!(events[0].text, later.text());
+    assert!(events[..2].iter().all(|event| event.worker.is_none() && event.build.is_none()));
 }
 
 pub(super) async fn a_life_is_told_in_order(subject: &dyn Subject) {

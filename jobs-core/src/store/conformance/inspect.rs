@@ -2,13 +2,12 @@
 
 use super::super::{Brief, Count, Depth, Filter, QueueDepth, Span};
 use super::Subject;
-use super::scene::{ALL, SECOND, Scene, due_in, job, queue};
+use super::scene::{ALL, SECOND, Scene, due_in, job, queue, refused as given_back};
 use crate::clock::Timestamp;
 use crate::envelope::NewJob;
 use crate::id::JobId;
-use crate::name::BuildId;
+use crate::name::{BuildId, UniqueKey};
 use crate::outcome::Ending;
-use crate::record::JobRecord;
 use crate::state::State;
 use crate::version::Version;
 
@@ -131,20 +130,26 @@ pub(super) async fn briefs_are_the_jobs_without_what_they_carry(subject: &dyn Su
     scene.dead(&job("a")).await;
     scene.add(&NewJob { queue: queue("mail"), ..job("b") }).await;
     let filter = Filter::default();
-    let brief = |job: &JobRecord| Brief {
-        id: job.id,
-        state: job.state,
-        queue: job.queue.clone(),
-        kind: job.kind.clone(),
-        class: job.error_class.clone(),
-        finished_at: job.finished_at,
-    };
+    let brief = Brief::of;
+    scene.run(&job("c")).await;
+    let refused = scene.run(&NewJob { unique_key: UniqueKey::new("k").ok(), ..job("d") }).await;
+    scene.end_as(&refused, &given_back(), State::Scheduled).await;
     let jobs = subject.inspect().jobs(&filter, ALL).await.unwrap();
     let briefs = subject.inspect().briefs(&filter, ALL).await.unwrap();
     assert_eq!(briefs, jobs.iter().map(brief).collect::<Vec<_>>());
     let behind = Filter { after: Some(jobs[0].id), state: Some(State::Ready), ..filter };
     let briefs = subject.inspect().briefs(&behind, 1).await.unwrap();
     assert_eq!(briefs, [brief(&jobs[1])]);
+    let newest = subject.inspect().newest(&Filter::default(), ALL).await.unwrap();
+    let briefs = subject.inspect().newest_briefs(&Filter::default(), ALL).await.unwrap();
+    assert_eq!(briefs, newest.iter().map(brief).collect::<Vec<_>>());
+    let named = [jobs[2].id, JobId(1_000_000_000), jobs[0].id, jobs[2].id];
+    let briefs = subject.inspect().briefs_of(&named).await.unwrap();
+    assert_eq!(briefs, [brief(&jobs[0]), brief(&jobs[2])]);
+    assert_eq!(subject.inspect().briefs_of(&[]).await.unwrap(), []);
+    let behind = Filter { after: Some(newest[0].id), ..Filter::default() };
+    let briefs = subject.inspect().newest_briefs(&behind, 1).await.unwrap();
+    assert_eq!(briefs, [brief(&newest[1])]);
 }
 
 pub(super) async fn the_depth_counts_what_is_there_up_to_a_limit(subject: &dyn Subject) {

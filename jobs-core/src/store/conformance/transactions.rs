@@ -37,7 +37,7 @@ pub(super) async fn a_commit_makes_all_of_it_visible(subject: &dyn Subject) {
         assert_eq!(scene.state(added.id()).await, State::Ready);
     }
     let record = scene.record(run.fence.job).await;
-    assert_eq!((record.state, record.worker), (State::Succeeded, None));
+    assert_eq!((record.state, record.worker), (State::Succeeded, Some(scene.worker)));
     assert!(record.finished_at.is_some());
     assert_eq!(record.checkpoint.unwrap().text, "[1]");
     assert_eq!(scene.reread(run.fence).await, Row::Settled(State::Succeeded));

@@ -1,6 +1,6 @@
 //! What people and tools look at.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use async_trait::async_trait;
 
@@ -47,7 +47,19 @@ impl Inspect for MemoryStore {
     }
 
     async fn briefs(&self, filter: &Filter, limit: u32) -> Result<Vec<Brief>> {
-        Ok(self.jobs(filter, limit).await?.into_iter().map(brief).collect())
+        Ok(self.jobs(filter, limit).await?.iter().map(Brief::of).collect())
+    }
+
+    async fn newest_briefs(&self, filter: &Filter, limit: u32) -> Result<Vec<Brief>> {
+        Ok(self.newest(filter, limit).await?.iter().map(Brief::of).collect())
+    }
+
+    async fn briefs_of(&self, jobs: &[JobId]) -> Result<Vec<Brief>> {
+        let wanted: BTreeSet<JobId> = jobs.iter().copied().collect();
+        let briefs = |tables: &mut Tables, _| {
+            wanted.iter().filter_map(|id| tables.jobs.get(id)).map(Brief::of).collect()
+        };
+        Ok(self.call(briefs).await)
     }
 
     async fn depth(&self, most: u32) -> Result<Depth> {
@@ -80,11 +92,6 @@ impl Inspect for MemoryStore {
     async fn paused(&self) -> Result<Vec<Paused>> {
         Ok(self.call(|tables, _| tables.paused.values().cloned().collect()).await)
     }
-}
-
-fn brief(job: JobRecord) -> Brief {
-    let JobRecord { id, state, queue, kind, error_class: class, finished_at, .. } = job;
-    Brief { id, state, queue, kind, class, finished_at }
 }
 
 /// Whether a filter lets a value through.

@@ -5,8 +5,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use super::super::{
-    CANCELLED, Cancelled, MAX_PAUSE_BYTES, Operate, Paused, REDRIVEN, Redrive, Redriven,
-    Reschedule, Result, Retention,
+    CANCELLED, Cancelled, MAX_PAUSE_BYTES, Operate, Paused, REDRIVEN, RESCHEDULED, RUN_NOW,
+    Redrive, Redriven, Reschedule, Result, Retention,
 };
 use super::MemoryStore;
 use super::claim::size;
@@ -111,22 +111,25 @@ impl Tables {
     }
 
     fn run_now(&mut self, now: Timestamp, id: JobId) -> bool {
-        let is_scheduled = self.jobs.get(&id).is_some_and(|job| job.state == State::Scheduled);
-        if is_scheduled {
-            self.make_ready(id, now);
-        }
-        is_scheduled
+        let scheduled = self.jobs.get(&id).filter(|job| job.state == State::Scheduled);
+        let Some(fence) = scheduled.map(fence) else { return false };
+        self.make_ready(id, now);
+        let text = "made ready before it was due".to_owned();
+        self.record(now, fence, None, event(EventKind::Rescheduled, RUN_NOW, text));
+        true
     }
 
     fn reschedule(&mut self, now: Timestamp, id: JobId, change: Reschedule) -> bool {
         let job = self.jobs.get_mut(&id).filter(|job| job.state.is_waiting());
         let Some(job) = job else { return false };
+        let fence = fence(job);
         job.priority = change.priority.unwrap_or(job.priority);
         if let Some(due) = change.due.filter(|due| *due != Due::Unchanged) {
             job.due_at = due_at(due, job.due_at, now);
             let state = if job.due_at <= now { State::Ready } else { State::Scheduled };
             turn(job, state);
         }
+        self.record(now, fence, None, event(EventKind::Rescheduled, RESCHEDULED, change.text()));
         true
     }
 

@@ -166,7 +166,7 @@ fn run(job: &JobRecord) -> Run {
 
 fn apply(job: &mut JobRecord, now: Timestamp, state: State, settlement: &Settlement) {
     turn(job, state);
-    job.worker = None;
+    job.worker = job.worker.filter(|_| state == State::Succeeded);
     job.counters = settlement.counters;
     job.refused.clone_from(&settlement.refused);
     if let Some(note) = &settlement.error {

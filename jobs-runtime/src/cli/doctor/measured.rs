@@ -5,33 +5,51 @@ use std::time::Duration;
 
 use super::finding::{Finding, Severity};
 use super::{DEFAULT_GRACE, Granted};
-use crate::Jobs;
 use crate::cli::exit::Result;
 use crate::cli::when::length;
 use crate::drain::Split;
-use crate::store::Filter;
-use crate::{JobRecord, State};
+use crate::manifest::{Manifest, live};
+use crate::store::{Brief, Filter, Inspect};
+use crate::{EventKind, JobId, Jobs, State};
 
 /// So many of the latest successes are looked at.
 const RUNS: u32 = 10_000;
 /// A kind with fewer of them tells nothing about its slowest.
 const FEWEST: usize = 20;
+/// With fewer of them the slowest of all is told, and not the slowest of 99 in 100.
+const MANY: usize = 100;
+/// At most so many histories are looked at for successes that were stored late.
+const LOOKS: usize = 500;
 /// What lasts longer is worth a word.
 const LASTING: Duration = Duration::from_mins(1);
 
-/// Holds what files grant, or the default, against what was measured.
+/// The runs of a kind from their claims to their settlements, the longest first.
+type Runs = Vec<(Duration, JobId)>;
+
+/// How long the slowest runs of a kind took.
+#[derive(Debug)]
+struct Slow {
+    kind: String,
+    took: Duration,
+    runs: usize,
+}
+
+/// Holds what files grant, or what live workers state, against what was measured.
 pub(super) async fn examine(jobs: &Jobs, granted: &[(String, Granted)]) -> Result<Vec<Finding>> {
+    let inspect = jobs.inspect();
     let filter = Filter { state: Some(State::Succeeded), ..Filter::default() };
-    let runs = jobs.inspect().newest(&filter, RUNS).await?;
+    let runs = inspect.newest_briefs(&filter, RUNS).await?;
     let mut findings = Vec::new();
-    if let Some((kind, slow, count)) = slowest(&runs) {
-        let default = Granted { grace: DEFAULT_GRACE, line: None };
-        let nobody = (String::new(), default);
-        let all = if granted.is_empty() { std::slice::from_ref(&nobody) } else { granted };
-        findings.extend(all.iter().map(|(file, granted)| {
-            let finding = advice(&kind, slow, count, *granted);
-            if file.is_empty() { finding } else { finding.in_file(file) }
-        }));
+    if let Some(slow) = slowest(inspect, by_kind(&runs)).await? {
+        if granted.is_empty() {
+            let stated = stated(&live(&inspect.workers().await?));
+            let by = if stated.is_some() { "as live workers state it" } else { "the default" };
+            let granted = Granted { grace: stated.unwrap_or(DEFAULT_GRACE), line: None };
+            findings.push(advice(&slow, granted, &format!(", {by},")));
+        }
+        findings.extend(
+            granted.iter().map(|(file, granted)| advice(&slow, *granted, "").in_file(file)),
+        );
     }
     let warnings = jobs.warnings(LASTING).await?;
     findings.extend(warnings.into_iter().map(|what| {
@@ -41,30 +59,69 @@ pub(super) async fn examine(jobs: &Jobs, granted: &[(String, Granted)]) -> Resul
     Ok(findings)
 }
 
-/// The kind whose 99th percentile is the longest, that, and of how many runs.
-fn slowest(runs: &[JobRecord]) -> Option<(String, Duration, usize)> {
-    let mut by_kind: BTreeMap<&str, Vec<Duration>> = BTreeMap::new();
+/// The shortest drain that live workers state.
+fn stated(live: &[Manifest]) -> Option<Duration> {
+    live.iter().filter_map(|manifest| manifest.drain_ms).min().map(Duration::from_millis)
+}
+
+fn by_kind(runs: &[Brief]) -> BTreeMap<&str, Runs> {
+    let mut by_kind: BTreeMap<&str, Runs> = BTreeMap::new();
     for run in runs {
         if let (Some(claimed), Some(finished)) = (run.claimed_at, run.finished_at) {
-            by_kind.entry(&run.kind).or_default().push(finished.since(claimed));
+            by_kind.entry(&run.kind).or_default().push((finished.since(claimed), run.id));
         }
     }
     by_kind.retain(|_, took| took.len() >= FEWEST);
-    let slow = by_kind.into_iter().map(|(kind, mut took)| {
-        took.sort_unstable();
-        let at = (took.len() * 99).div_ceil(100) - 1;
-        (kind.to_owned(), took[at], took.len())
-    });
-    slow.max_by_key(|(_, p99, _)| *p99)
+    for took in by_kind.values_mut() {
+        took.sort_unstable_by(|a, b| b.cmp(a));
+    }
+    by_kind
 }
 
-fn advice(kind: &str, slow: Duration, count: usize, granted: Granted) -> Finding {
+/// The kind whose slowest runs took the longest. Successes that could not be stored at once are left
+/// out: it was the store that took so long.
+async fn slowest(inspect: &dyn Inspect, mut by_kind: BTreeMap<&str, Runs>) -> Result<Option<Slow>> {
+    let mut looks = 0;
+    let mut checked: BTreeMap<&str, usize> = BTreeMap::new();
+    loop {
+        let all = by_kind.iter().filter(|(_, runs)| runs.len() >= FEWEST);
+        let Some((kind, runs)) = all.max_by_key(|(_, runs)| runs[place(runs.len())].0) else {
+            return Ok(None);
+        };
+        let (kind, place) = (*kind, place(runs.len()));
+        let next = checked.entry(kind).or_default();
+        if *next > place || looks == LOOKS {
+            let (took, runs) = (runs[place].0, runs.len());
+            return Ok(Some(Slow { kind: kind.to_owned(), took, runs }));
+        }
+        let (at, (_, id)) = (*next, runs[*next]);
+        looks += 1;
+        let events = inspect.events(id).await?;
+        if events.last().is_some_and(|latest| latest.kind == EventKind::SettledLate) {
+            by_kind.entry(kind).or_default().remove(at);
+        } else {
+            *next += 1;
+        }
+    }
+}
+
+/// Where the run stands, among so many from the longest on, by which a kind is judged.
+const fn place(runs: usize) -> usize {
+    if runs < MANY { 0 } else { runs / 100 }
+}
+
+fn advice(slow: &Slow, granted: Granted, by: &str) -> Finding {
+    let Slow { kind, took, runs } = slow;
     let quiet = Split::of(granted.grace).quiet;
-    let needed = needed(slow);
-    let measured = format!("99 of 100 runs of {kind} took at most {} ({count} runs)", length(slow));
+    let needed = needed(*took);
+    let measured = if *runs < MANY {
+        format!("the longest of {runs} runs of {kind} took {}", length(*took))
+    } else {
+        format!("99 of 100 runs of {kind} took at most {} ({runs} runs)", length(*took))
+    };
     let told =
-        format!("a drain of {} lets them finish for {}", length(granted.grace), length(quiet));
-    let (severity, code, fix) = if slow > quiet {
+        format!("a drain of {}{by} lets them finish for {}", length(granted.grace), length(quiet));
+    let (severity, code, fix) = if *took > quiet {
         let fix = format!(
             "grant at least {} s, or save checkpoints so that a run goes on where it was cut off",
             needed.as_secs()

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::finding::{Finding, Severity};
+use crate::span;
 
 const SHELLS: [&str; 6] = ["sh", "bash", "dash", "ash", "zsh", "ksh"];
 
@@ -34,19 +35,9 @@ pub(super) fn shell_entrypoint(line: Option<usize>, fix: &str) -> Finding {
     Finding::new(Severity::Error, "shell_entrypoint", line, what, fix)
 }
 
-/// Reads what the worker's variables hold: seconds, or a number with `ms`, `s`, `min`, `h` or `d`.
+/// Reads what a variable of the worker's holds, as the worker does; a file may have quotes around it.
 pub(super) fn span(text: &str) -> Option<Duration> {
-    let text = text.trim().trim_matches('"');
-    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    let number: u64 = text[..digits].parse().ok()?;
-    match text[digits..].trim() {
-        "" | "s" | "sec" => Some(Duration::from_secs(number)),
-        "ms" => Some(Duration::from_millis(number)),
-        "min" | "m" => Some(Duration::from_secs(number.checked_mul(60)?)),
-        "h" => Some(Duration::from_secs(number.checked_mul(3600)?)),
-        "d" => Some(Duration::from_secs(number.checked_mul(86_400)?)),
-        _ => None,
-    }
+    span::of_variable(text.trim().trim_matches('"'))
 }
 
 /// Whether a signal is one that the worker drains at.
@@ -76,20 +67,5 @@ mod tests {
         ];
         assert!(stays.iter().all(|words| shell_between(words)));
         assert!(!leaves.iter().any(|words| shell_between(words)));
-    }
-
-    #[test]
-    fn spans_are_read_as_the_worker_reads_them() {
-        let cases = [
-            ("30", 30_000),
-            ("30s", 30_000),
-            ("2min", 120_000),
-            ("250ms", 250),
-            ("1d", 86_400_000),
-        ];
-        for (text, millis) in cases {
-            assert_eq!(span(text), Some(Duration::from_millis(millis)), "{text}");
-        }
-        assert_eq!(span("soon"), None);
     }
 }

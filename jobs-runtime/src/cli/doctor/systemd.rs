@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use super::finding::{Finding, Severity};
-use super::program::{is_heard, shell_between, shell_entrypoint, span};
-use super::{Examined, GRACE_VARIABLE, Granted};
+use super::program::{is_heard, shell_between, shell_entrypoint};
+use super::{Examined, GRACE_VARIABLE, Granted, program};
+use crate::span;
 
 /// systemd's own stop time-out (`DefaultTimeoutStopSec`), unless the machine has another.
 const DEFAULT_STOP: Duration = Duration::from_secs(90);
@@ -45,7 +46,8 @@ pub(super) fn examine(text: &str) -> Examined {
 
 fn no_time(stop: Setting<'_>) -> Option<Finding> {
     let is_none = time(stop.value).is_some_and(|time| time < Duration::from_secs(1));
-    let is_endless = matches!(stop.value, "infinity" | "0");
+    let is_endless =
+        stop.value == "infinity" || span::of_systemd(stop.value).is_some_and(|span| span.is_zero());
     let what = match (is_endless, is_none) {
         (true, _) => "systemd never kills the unit, so a handler that hangs holds every stop up",
         (false, true) => "the worker is killed before it can drain",
@@ -63,7 +65,7 @@ fn stated(settings: &[Setting<'_>], grace: Option<Duration>) -> Option<Finding> 
         .flat_map(|setting| words(setting.value).into_iter().map(|word| (setting.line, word)))
         .find_map(|(line, word)| {
             let value = word.strip_prefix(GRACE_VARIABLE)?.strip_prefix('=')?;
-            Some((line, span(value)?))
+            Some((line, program::span(value)?))
         })?;
     let grace = grace.filter(|grace| *grace < value)?;
     Some(Finding::new(
@@ -158,10 +160,8 @@ fn words(text: &str) -> Vec<String> {
     words
 }
 
-/// A time of systemd's: `90`, `90s`, `1min 30s`; `None` when it never ends.
+/// A stop time-out of systemd's; `None` when it never ends.
 fn time(text: &str) -> Option<Duration> {
-    if text == "0" {
-        return None;
-    }
-    text.split_whitespace().map(span).sum()
+    // Of a stop, nothing is no limit.
+    span::of_systemd(text).filter(|span| !span.is_zero())
 }

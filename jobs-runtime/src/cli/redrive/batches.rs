@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::cli::exit::Result;
 use crate::cli::output::{Output, facts, json};
-use crate::store::{Brief, Redrive, Redriven};
+use crate::store::{Redrive, Redriven};
 use crate::{JobId, Jobs};
 
 /// How jobs are brought back.
@@ -52,8 +52,7 @@ pub(super) struct Done {
 }
 
 impl Batches {
-    pub(super) async fn run(&self, jobs: &Jobs, found: &[Brief]) -> Result<Done> {
-        let ids: Vec<JobId> = found.iter().map(|job| job.id).collect();
+    pub(super) async fn run(&self, jobs: &Jobs, ids: &[JobId]) -> Result<Done> {
         let bar = bar(ids.len());
         let mut done = Done { left: ids.len(), ..Done::default() };
         let mut ended = std::pin::pin!(tokio::signal::ctrl_c());

@@ -6,8 +6,6 @@ use jobs_core::store::{
 };
 use jobs_core::{Event, JobId, JobRecord, Route, StoreError, Timestamp};
 
-use sqlx::postgres::PgRow;
-
 use super::PostgresStore;
 use super::error::Attempt;
 use super::row::{self, Columns};
@@ -56,7 +54,27 @@ impl Inspect for PostgresStore {
         let read: Attempt<Vec<Brief>> = async {
             let statement = filtered(self.statements().briefs(), filter, i64::MIN, limit);
             let rows = self.lanes().look(statement).await?;
-            rows.iter().map(brief).collect()
+            rows.iter().map(row::brief).collect()
+        }
+        .await;
+        read.map_err(|trouble| trouble.during("list jobs"))
+    }
+
+    async fn newest_briefs(&self, filter: &Filter, limit: u32) -> Result<Vec<Brief>, StoreError> {
+        let read: Attempt<Vec<Brief>> = async {
+            let statement = filtered(self.statements().newest_briefs(), filter, i64::MAX, limit);
+            let rows = self.lanes().look(statement).await?;
+            rows.iter().map(row::brief).collect()
+        }
+        .await;
+        read.map_err(|trouble| trouble.during("list jobs"))
+    }
+
+    async fn briefs_of(&self, jobs: &[JobId]) -> Result<Vec<Brief>, StoreError> {
+        let ids: Vec<i64> = jobs.iter().map(|id| id.0).collect();
+        let read: Attempt<Vec<Brief>> = async {
+            let rows = self.lanes().one(self.statements().briefs_of().bind(ids)).await?;
+            rows.iter().map(row::brief).collect()
         }
         .await;
         read.map_err(|trouble| trouble.during("list jobs"))
@@ -176,18 +194,6 @@ fn filtered(statement: Statement, filter: &Filter, edge: i64, limit: u32) -> Sta
         .bind(ended_before.map(Timestamp::as_micros))
         .bind(filter.after.map_or(edge, |id| id.0))
         .bind(i64::from(limit))
-}
-
-fn brief(row: &PgRow) -> Attempt<Brief> {
-    let mut columns = Columns::of(row);
-    Ok(Brief {
-        id: columns.id()?,
-        state: columns.state()?,
-        queue: columns.next()?,
-        kind: columns.next()?,
-        class: columns.next()?,
-        finished_at: columns.next::<Option<i64>>()?.map(Timestamp::from_micros),
-    })
 }
 
 fn order(count: &Count) -> (&str, &str, &str, jobs_core::State) {

@@ -130,6 +130,9 @@ impl PostgresStore {
         self.lanes().place().to_owned()
     }
 
+    /// The version of the schema that this build makes and needs.
+    pub const SCHEMA_VERSION: u32 = migrate::SCHEMA_VERSION.unsigned_abs();
+
     /// The SQL that makes a schema of this name from nothing: what opening runs.
     pub fn migration_sql(schema: &str) -> String {
         migrate::whole_sql(schema)

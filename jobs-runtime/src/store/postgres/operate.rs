@@ -5,16 +5,18 @@ use std::collections::{HashMap, HashSet};
 
 use async_trait::async_trait;
 use jobs_core::store::{
-    CANCELLED, Cancelled, MAX_PAUSE_BYTES, Operate, REDRIVEN, Redrive, Redriven, Reschedule,
+    CANCELLED, Cancelled, MAX_PAUSE_BYTES, Operate, REDRIVEN, RESCHEDULED, RUN_NOW, Redrive,
+    Redriven, Reschedule,
 };
 use jobs_core::{
     ClaimNumber, Due, EventKind, Fence, JobId, NewEvent, Priority, QueueName, State, StoreError,
     Timestamp, micros, storable,
 };
+use sqlx::postgres::PgRow;
 
 use super::PostgresStore;
 use super::error::{Attempt, Races};
-use super::lane::Wait;
+use super::lane::{Lane, Wait};
 use super::row::Columns;
 use super::settle::{Line, next, record_events};
 
@@ -226,9 +228,8 @@ impl PostgresStore {
             .bind(due_at);
         let mut lane = self.lanes().begin(Wait::Patient).await?;
         let rows = lane.fetch(statement).await?;
+        let changed = self.note(&mut lane, &rows, RESCHEDULED, &change.text()).await?;
         lane.commit().await?;
-        let ids = rows.iter().map(|row| Columns::of(row).id());
-        let changed = ids.collect::<Attempt<HashSet<JobId>>>()?;
         self.ring_if(!changed.is_empty());
         Ok(jobs.iter().map(|id| changed.contains(id)).collect())
     }
@@ -236,11 +237,30 @@ impl PostgresStore {
     async fn try_run_now(&self, jobs: &[JobId]) -> Attempt<Vec<bool>> {
         let mut lane = self.lanes().begin(Wait::Patient).await?;
         let rows = lane.fetch(self.statements().run_now().bind(in_order(jobs))).await?;
+        let text = "made ready before it was due";
+        let mut ready = self.note(&mut lane, &rows, RUN_NOW, text).await?;
         lane.commit().await?;
-        let ids = rows.iter().map(|row| Columns::of(row).id());
-        let mut ready = ids.collect::<Attempt<HashSet<JobId>>>()?;
         self.ring_if(!ready.is_empty());
         Ok(jobs.iter().map(|id| ready.remove(id)).collect())
+    }
+
+    /// Writes a line of history of the rows that a statement changed, and answers whose they are.
+    async fn note(
+        &self,
+        lane: &mut Lane<'_>,
+        rows: &[PgRow],
+        class: &str,
+        text: &str,
+    ) -> Attempt<HashSet<JobId>> {
+        let line = |row| {
+            let mut columns = Columns::of(row);
+            let fence = columns.fence()?;
+            let event = event(EventKind::Rescheduled, class, text);
+            Ok(Line { fence, number: columns.next()?, event })
+        };
+        let lines = rows.iter().map(line).collect::<Attempt<Vec<Line>>>()?;
+        record_events(lane, self.statements(), None, &lines).await?;
+        Ok(lines.iter().map(|line| line.fence.job).collect())
     }
 }
 

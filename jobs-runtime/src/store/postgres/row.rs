@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use jobs_core::store::{Drained, Phase, WorkerRecord};
+use jobs_core::store::{Brief, Drained, Phase, WorkerRecord};
 use jobs_core::{
     Budget, COUNTER_MAX, ClaimNumber, ClaimedJob, Counters, Event, EventKind, Fence, JobId,
     JobRecord, Place, Priority, QueueName, RefusedBy, Run, State, StoreErrorKind, StoredCheckpoint,
@@ -90,6 +90,29 @@ impl<'r> Columns<'r> {
     pub(super) fn at_if(&mut self) -> Attempt<Option<Timestamp>> {
         Ok(self.next::<Option<i64>>()?.map(Timestamp::from_micros))
     }
+}
+
+/// A job without what it carries.
+pub(super) fn brief(row: &PgRow) -> Attempt<Brief> {
+    let mut columns = Columns::of(row);
+    Ok(Brief {
+        id: columns.id()?,
+        state: columns.state()?,
+        queue: columns.next()?,
+        kind: columns.next()?,
+        version: columns.next()?,
+        priority: Priority::clamped(columns.next::<i16>()?.into()),
+        counters: columns.counters()?,
+        refused: columns.refused()?,
+        class: columns.next()?,
+        build: columns.next()?,
+        worker: columns.next::<Option<i64>>()?.map(WorkerId),
+        unique_key: columns.next()?,
+        enqueued_at: columns.at()?,
+        due_at: columns.at()?,
+        claimed_at: columns.at_if()?,
+        finished_at: columns.at_if()?,
+    })
 }
 
 /// A row of a claim.

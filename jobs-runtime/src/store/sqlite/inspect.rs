@@ -7,7 +7,7 @@ use jobs_core::store::{
     Brief, BuildRecord, Count, Depth, Drained, Filter, Inspect, Paused, Phase, Span, Waiting,
     WorkerRecord,
 };
-use jobs_core::{Event, JobId, JobRecord, Route, Timestamp, WorkerId};
+use jobs_core::{Event, JobId, JobRecord, Priority, Route, Timestamp, WorkerId};
 use sqlx::query::Query;
 use sqlx::sqlite::{Sqlite, SqliteArguments, SqliteRow};
 
@@ -47,6 +47,18 @@ impl Inspect for SqliteStore {
     async fn briefs(&self, filter: &Filter, limit: u32) -> Result<Vec<Brief>> {
         let rows = filtered(sql::BRIEFS, filter, limit).fetch_all(self.reads()).await;
         rows.during(DOING)?.iter().map(brief).collect::<Result<_, _>>().during(DOING)
+    }
+
+    async fn newest_briefs(&self, filter: &Filter, limit: u32) -> Result<Vec<Brief>> {
+        let rows = filtered(sql::NEWEST_BRIEFS, filter, limit).fetch_all(self.reads()).await;
+        rows.during(DOING)?.iter().map(brief).collect::<Result<_, _>>().during(DOING)
+    }
+
+    async fn briefs_of(&self, jobs: &[JobId]) -> Result<Vec<Brief>> {
+        let ids: Vec<i64> = jobs.iter().map(|id| id.0).collect();
+        let briefs = sqlx::query(sql::BRIEFS_OF).bind(json::rows(&ids));
+        let rows = briefs.fetch_all(self.reads()).await.during(DOING)?;
+        rows.iter().map(brief).collect::<Result<_, _>>().during(DOING)
     }
 
     async fn depth(&self, most: u32) -> Result<Depth> {
@@ -147,7 +159,17 @@ fn brief(row: &SqliteRow) -> Result<Brief, sqlx::Error> {
         state: columns.state()?,
         queue: columns.text()?,
         kind: columns.text()?,
+        version: columns.text()?,
+        priority: Priority::clamped(columns.number()?),
+        counters: columns.counters()?,
+        refused: columns.refused()?,
         class: columns.text_or_null()?,
+        build: columns.text_or_null()?,
+        worker: columns.number_or_null()?.map(WorkerId),
+        unique_key: columns.text_or_null()?,
+        enqueued_at: columns.instant()?,
+        due_at: columns.instant()?,
+        claimed_at: columns.instant_or_null()?,
         finished_at: columns.instant_or_null()?,
     })
 }

@@ -15,7 +15,7 @@ use super::turn::Turn;
 /// The steps from an empty file, in order.
 const STEPS: [&str; 1] = [include_str!("migrations/0001_begin.sql")];
 /// What the last step leads to.
-const SCHEMA_VERSION: i64 = 1;
+pub(super) const SCHEMA_VERSION: i64 = 1;
 /// The oldest schema version whose builds may use a file of [`SCHEMA_VERSION`].
 const MIN_READER: i64 = 1;
 

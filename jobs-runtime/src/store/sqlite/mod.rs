@@ -118,6 +118,10 @@ struct Inner {
 }
 
 impl SqliteStore {
+    /// The version of the schema that this build makes and needs.
+    #[expect(clippy::cast_possible_truncation, reason = "a small number")]
+    pub const SCHEMA_VERSION: u32 = migrate::SCHEMA_VERSION as u32;
+
     /// The SQL that makes the schema from nothing: what opening runs.
     pub fn migration_sql() -> String {
         migrate::whole_sql()

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use jobs_core::store::{
-    CANCELLED, Cancelled, MAX_PAUSE_BYTES, Operate, REDRIVEN, Redrive, Redriven, Reschedule,
-    Retention, WORKERS_KEPT,
+    CANCELLED, Cancelled, MAX_PAUSE_BYTES, Operate, REDRIVEN, RESCHEDULED, RUN_NOW, Redrive,
+    Redriven, Reschedule, Retention, WORKERS_KEPT,
 };
 use jobs_core::{
     ClaimNumber, Due, EventKind, Fence, JobId, NewEvent, Priority, QueueName, State, Timestamp,
@@ -239,6 +239,31 @@ impl BringBack {
     }
 }
 
+/// Writes a line of history of the rows that a statement changed, and answers whose they are.
+async fn note(
+    tx: &mut SqliteConnection,
+    now: Timestamp,
+    rows: &[SqliteRow],
+    class: &str,
+    text: &str,
+    doing: &str,
+) -> Result<HashSet<i64>> {
+    let line = |row: &SqliteRow| {
+        let mut columns = Columns::new(row);
+        let fence = columns.fence()?;
+        let event = NewEvent {
+            kind: EventKind::Rescheduled,
+            class: class.to_owned(),
+            text: text.to_owned(),
+        };
+        Ok(Line { fence, number: event::next(columns.number()?), event })
+    };
+    let lines: Result<Vec<Line>, sqlx::Error> = rows.iter().map(line).collect();
+    let lines = lines.during(doing)?;
+    record(tx, now, &lines).await?;
+    Ok(lines.iter().map(|line| line.fence.job.0).collect())
+}
+
 struct RunNow {
     jobs: Vec<JobId>,
 }
@@ -250,11 +275,12 @@ impl Write for RunNow {
     async fn run(&mut self, tx: &mut SqliteConnection, now: Timestamp) -> Result<Vec<bool>> {
         const DOING: &str = "making jobs ready";
         let ids: Vec<_> = self.jobs.iter().map(|id| id.0).collect();
-        let query = sqlx::query_scalar(sql::RUN_NOW).bind(json::rows(&ids)).bind(now.as_micros());
-        let mut found: HashMap<i64, ()> =
-            query.fetch_all(tx).await.during(DOING)?.into_iter().map(|id: i64| (id, ())).collect();
+        let query = sqlx::query(sql::RUN_NOW).bind(json::rows(&ids)).bind(now.as_micros());
+        let rows = query.fetch_all(&mut *tx).await.during(DOING)?;
+        let text = "made ready before it was due";
+        let mut found = note(tx, now, &rows, RUN_NOW, text, DOING).await?;
         // Of two equal elements the second finds it ready.
-        Ok(ids.iter().map(|id| found.remove(id).is_some()).collect())
+        Ok(ids.iter().map(|id| found.remove(id)).collect())
     }
 
     fn wakes(&self, _: &Vec<bool>) -> bool {
@@ -279,13 +305,13 @@ impl Write for ChangeWait {
             Some(Due::In(wait)) => Some(now.after(wait)),
             Some(Due::At(instant)) => Some(instant),
         };
-        let query = sqlx::query_scalar(sql::RESCHEDULE)
+        let query = sqlx::query(sql::RESCHEDULE)
             .bind(json::rows(&ids))
             .bind(self.change.priority.map(Priority::value))
             .bind(due_at.map(Timestamp::as_micros))
             .bind(now.as_micros());
-        let changed: Vec<i64> = query.fetch_all(tx).await.during(DOING)?;
-        let changed: HashSet<i64> = changed.into_iter().collect();
+        let rows = query.fetch_all(&mut *tx).await.during(DOING)?;
+        let changed = note(tx, now, &rows, RESCHEDULED, &self.change.text(), DOING).await?;
         Ok(ids.iter().map(|id| changed.contains(id)).collect())
     }
 

@@ -17,6 +17,7 @@ statements! {
     ABANDON = "abandon";
     ADVANCE = "advance";
     BRIEFS = "briefs";
+    BRIEFS_OF = "briefs_of";
     BUILDS = "builds";
     CANCEL_WAITING = "cancel_waiting";
     CHECKPOINT_MOVED = "checkpoint_moved";
@@ -61,6 +62,7 @@ statements! {
     META_ADVANCE = "meta_advance";
     META_BEGIN = "meta_begin";
     NEWEST = "newest";
+    NEWEST_BRIEFS = "newest_briefs";
     NEXT_DUE = "next_due";
     NOTE_PROGRESS = "note_progress";
     OPEN_WORKERS = "open_workers";

@@ -19,23 +19,6 @@ fn the_service_is_the_innermost_of_the_systemd_group() {
 }
 
 #[test]
-fn spans_are_read_as_systemd_writes_them() {
-    let cases = [
-        ("1min 30s", Some(90_000)),
-        ("30s", Some(30_000)),
-        ("1.5s", Some(1_500)),
-        ("1h 2min 3s 4ms", Some(3_723_004)),
-        ("infinity", None),
-        ("", None),
-        ("30", None),
-        ("3 parsecs", None),
-    ];
-    for (text, millis) in cases {
-        assert_eq!(span(text), millis.map(Duration::from_millis), "{text:?}");
-    }
-}
-
-#[test]
 fn systemctl_is_asked_about_the_unit_and_its_failure_is_told() {
     let folder = tempfile::tempdir().unwrap();
     let stub = folder.path().join("systemctl");
@@ -45,7 +28,7 @@ fn systemctl_is_asked_about_the_unit_and_its_failure_is_told() {
     std::fs::set_permissions(&stub, std::fs::Permissions::from_mode(0o755)).unwrap();
     let system = Unit { name: "shop.service", is_of_user: false };
     let answer = asked(&stub, system).unwrap();
-    assert_eq!(span(answer.trim()), Some(Duration::from_secs(90)));
+    assert_eq!(span::of_systemd(&answer), Some(Duration::from_secs(90)));
     let error = asked(&stub, Unit { is_of_user: true, ..system }).unwrap_err();
     assert!(error.to_string().contains("exit status: 3"), "{error}");
     assert!(asked(&folder.path().join("absent"), system).is_err());

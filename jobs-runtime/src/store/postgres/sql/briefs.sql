@@ -4,7 +4,11 @@
 -- $12 limit.
 -- Planned for its values: what is null is then no condition, and has no join either. No number is above
 -- `events`; told that it is equal, the planner takes matches for rarer than they are.
-SELECT job.id, job.state, job.queue, job.kind, job.error_class, job.finished_at_us
+SELECT
+    job.id, job.state, job.queue, job.kind, job.version, job.priority, job.failures, job.interruptions,
+    job.crashes, job.refusals, job.snoozes, job.refused_reason, job.refused_build, job.error_class,
+    job.build, job.worker_id, job.unique_key, job.enqueued_at_us, job.due_at_us, job.claimed_at_us,
+    job.finished_at_us
 FROM {schema}.job AS job
 LEFT JOIN {schema}.event AS latest
     ON latest.job_id = job.id AND latest.number >= job.events AND latest.build = $6

@@ -1,4 +1,5 @@
--- Changes when waiting jobs are due and how urgent they are; answers which.
+-- Changes when waiting jobs are due and how urgent they are; answers which, with the number of
+-- their event.
 -- $1 array of job ids, $2 priority or null, $3 due in microseconds from now or null, $4 due_at_us or
 -- null.
 WITH waiting AS MATERIALIZED (
@@ -20,7 +21,8 @@ WITH waiting AS MATERIALIZED (
     ) AS job
 )
 UPDATE {schema}.job AS job
-SET priority = coalesce($2::smallint, job.priority),
+SET events = greatest(0, least(job.events, 9223372036854775806)) + 1,
+    priority = coalesce($2::smallint, job.priority),
     due_at_us = coalesce(waiting.due_at_us, job.due_at_us),
     state = CASE
         WHEN waiting.due_at_us IS NULL THEN job.state
@@ -29,4 +31,4 @@ SET priority = coalesce($2::smallint, job.priority),
     END
 FROM waiting
 WHERE job.id = waiting.id
-RETURNING job.id
+RETURNING job.id, job.claim_number, job.events

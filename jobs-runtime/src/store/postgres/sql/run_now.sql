@@ -1,4 +1,5 @@
--- Makes the scheduled jobs among these ready, due now at the latest; answers which.
+-- Makes the scheduled jobs among these ready, due now at the latest; answers which, with the number of
+-- their event.
 -- $1 array of job ids.
 WITH scheduled AS MATERIALIZED (
     SELECT job.id FROM {schema}.job AS job
@@ -7,9 +8,9 @@ WITH scheduled AS MATERIALIZED (
     FOR NO KEY UPDATE
 )
 UPDATE {schema}.job
-SET state = 'ready',
+SET state = 'ready', events = greatest(0, least(events, 9223372036854775806)) + 1,
     due_at_us = least(
         due_at_us, (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
     )
 WHERE id = ANY (ARRAY (SELECT id FROM scheduled))
-RETURNING id
+RETURNING id, claim_number, events

@@ -10,7 +10,7 @@ UPDATE {schema}.job AS job
 SET
     claim_number = run.next_claim_number,
     state = run.state,
-    worker_id = NULL,
+    worker_id = CASE WHEN run.state = 'succeeded' THEN job.worker_id END,
     due_at_us = CASE
         WHEN run.state NOT IN ('scheduled', 'ready') THEN job.due_at_us
         WHEN run.due_at_us IS NOT NULL THEN run.due_at_us

@@ -3,8 +3,7 @@
 -- numbers, and not by walking the index of running ones.
 -- Arrays: $1 job, $2 claim number.
 UPDATE {schema}.job
-SET state = 'succeeded', worker_id = NULL, failures = 0, interruptions = 0, crashes = 0,
-    refusals = 0, snoozes = 0, refused_reason = NULL, refused_build = NULL,
+SET state = 'succeeded', failures = 0, interruptions = 0, crashes = 0, refusals = 0, snoozes = 0, refused_reason = NULL, refused_build = NULL,
     finished_at_us = (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
 WHERE id = ANY ($1::bigint[]) AND state || '' = 'running'
     AND ((id, claim_number) IN (SELECT * FROM unnest($1::bigint[], $2::bigint[]))) IS TRUE

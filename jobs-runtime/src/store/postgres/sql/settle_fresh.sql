@@ -5,7 +5,7 @@
 -- numbers, and not by walking the index of running ones.
 -- Arrays: $1 job, $2 claim number.
 UPDATE {schema}.job
-SET state = 'succeeded', worker_id = NULL,
+SET state = 'succeeded',
     finished_at_us = (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
 WHERE id = ANY ($1::bigint[]) AND state || '' = 'running'
     AND ((id, claim_number) IN (SELECT * FROM unnest($1::bigint[], $2::bigint[]))) IS TRUE

@@ -2,9 +2,25 @@
 -- ?1 state, ?2 queue, ?3 kind, ?4 error class, ?5 build that enqueued it, ?6 build that wrote its latest
 -- event, ?7 enqueued from, ?8 and before, ?9 ended from, ?10 and before, ?11 behind this id, each or null;
 -- ?12 limit.
-SELECT job.id, job.state, job.queue, job.kind, job.error_class, job.finished_at_us
+-- Whose history a build is in at all is found once, and where the first of them is: a build that none or
+-- few have costs no look at each job.
+SELECT
+    job.id, job.state, job.queue, job.kind, job.version, job.priority, job.failures, job.interruptions,
+    job.crashes, job.refusals, job.snoozes, job.refused_reason, job.refused_build, job.error_class,
+    job.build, job.worker_id, job.unique_key, job.enqueued_at_us, job.due_at_us, job.claimed_at_us,
+    job.finished_at_us
 FROM jobs_job AS job
-WHERE job.id > coalesce(?11, -9223372036854775808)
+WHERE job.id > max(
+        coalesce(?11, -9223372036854775808),
+        iif(
+            ?6 IS NULL,
+            -9223372036854775808,
+            coalesce(
+                (SELECT min(event.job_id) - 1 FROM jobs_event AS event WHERE event.build = ?6),
+                9223372036854775807
+            )
+        )
+    )
     AND (?1 IS NULL OR job.state = ?1)
     AND (?2 IS NULL OR job.queue = ?2)
     AND (?3 IS NULL OR job.kind = ?3)
@@ -14,7 +30,9 @@ WHERE job.id > coalesce(?11, -9223372036854775808)
     AND (?8 IS NULL OR job.enqueued_at_us < ?8)
     AND (?9 IS NULL OR job.finished_at_us >= ?9)
     AND (?10 IS NULL OR job.finished_at_us < ?10)
-    AND (?6 IS NULL OR job.events > 0 AND EXISTS (
+    AND (?6 IS NULL OR job.id IN (
+        SELECT event.job_id FROM jobs_event AS event WHERE event.build = ?6
+    ) AND EXISTS (
         SELECT 1 FROM jobs_event AS event
         WHERE event.job_id = job.id AND event.slot = job.events % 100
             AND event.number = job.events AND event.build = ?6

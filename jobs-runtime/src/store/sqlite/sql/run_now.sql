@@ -1,5 +1,6 @@
--- Makes scheduled jobs ready, due now at the latest. Answers which ones.
+-- Makes scheduled jobs ready, due now at the latest. Answers which ones, with how many events
+-- they had.
 -- ?1 array of job ids, ?2 now in microseconds.
 UPDATE jobs_job SET state = 'ready', due_at_us = min(due_at_us, ?2)
 WHERE id IN (SELECT value FROM json_each(?1)) AND state = 'scheduled'
-RETURNING id
+RETURNING id, claim_number, events

@@ -6,7 +6,7 @@ UPDATE jobs_job
 SET
     claim_number = s.next_claim_number,
     state = s.state,
-    worker_id = NULL,
+    worker_id = CASE WHEN s.state = 'succeeded' THEN jobs_job.worker_id END,
     due_at_us = coalesce(s.due_at_us, jobs_job.due_at_us),
     finished_at_us = s.finished_at_us,
     failures = s.failures,
