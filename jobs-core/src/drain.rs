@@ -33,10 +33,11 @@ impl Split {
     pub fn of(grace: Duration) -> Self {
         let least = LEAST_STEP.min(grace / 10);
         let step = |of_300: u32| (grace * of_300 / 300).max(least);
-        let exit = grace - step(5);
-        let releasing = exit - step(5);
-        let interrupting = releasing - step(15);
-        Self { quiet: interrupting - step(35), interrupting, releasing, exit }
+        let exit = grace.saturating_sub(step(5));
+        let releasing = exit.saturating_sub(step(5));
+        let interrupting = releasing.saturating_sub(step(15));
+        let quiet = interrupting.saturating_sub(step(35));
+        Self { quiet, interrupting, releasing, exit }
     }
 
     /// The shortest grace period whose split lets handlers finish for so long; [`Duration::MAX`] where
