@@ -38,7 +38,10 @@ fn each_step_of_a_short_grace_period_is_long_enough_for_a_busy_machine() {
             (releasing, exit, 5),
             (exit, grace, 5),
         ] {
-            assert!(to - from >= share(of_300).max(least), "{grace:?}: {from:?} to {to:?}");
+            assert!(
+                to.saturating_sub(from) >= share(of_300).max(least),
+                "{grace:?}: {from:?} to {to:?}"
+            );
         }
         assert!(quiet * 2 > grace, "{grace:?}: most of it is for finishing");
     }
@@ -51,8 +54,9 @@ fn a_grace_period_for_a_length_holds_it_and_none_that_is_shorter_does() {
         let grace = Split::grace_for(quiet);
         let near = Duration::from_millis(1);
         assert!(Split::of(grace + near).quiet >= quiet, "{quiet:?} in {grace:?}");
-        assert!(Split::of(grace - near).quiet < quiet, "{quiet:?} in {grace:?}");
+        assert!(Split::of(grace.saturating_sub(near)).quiet < quiet, "{quiet:?} in {grace:?}");
     }
+    assert_eq!(Split::grace_for(Duration::MAX), Duration::MAX);
 }
 
 #[test]
