@@ -36,26 +36,23 @@ impl Split {
         let exit = grace.saturating_sub(step(5));
         let releasing = exit.saturating_sub(step(5));
         let interrupting = releasing.saturating_sub(step(15));
-        let quiet = interrupting.saturating_sub(step(35));
-        Self { quiet, interrupting, releasing, exit }
+        Self { quiet: interrupting.saturating_sub(step(35)), interrupting, releasing, exit }
     }
 
-    /// The shortest grace period whose split lets handlers finish for so long; [`Duration::MAX`] where
-    /// there is none.
+    /// The shortest grace period whose split lets handlers finish for so long.
     pub fn grace_for(quiet: Duration) -> Duration {
         // Below 5 s each step is a share. Above, each is its share or the least step, whichever is
         // longer, so that the longest of these is long enough for all.
-        let scaled = |span: Duration, of_300: f64| {
-            Duration::try_from_secs_f64(span.as_secs_f64() * 300.0 / of_300)
-                .unwrap_or(Duration::MAX)
+        let held_by = |span: Duration, of_300: f64| {
+            let grace = Duration::try_from_secs_f64(span.as_secs_f64() * 300.0 / of_300);
+            grace.unwrap_or(Duration::MAX)
         };
-        let short = scaled(quiet, 175.0);
+        let short = held_by(quiet, 175.0);
         if short < LEAST_STEP * 10 {
             return short;
         }
-        let with_steps =
-            |steps: u32, of_300: f64| scaled(quiet.saturating_add(LEAST_STEP * steps), of_300);
-        with_steps(3, 265.0).max(with_steps(2, 250.0)).max(with_steps(0, 240.0))
+        let with_steps = |steps: u32| quiet.saturating_add(LEAST_STEP * steps);
+        held_by(with_steps(3), 265.0).max(held_by(with_steps(2), 250.0)).max(held_by(quiet, 240.0))
     }
 }
 

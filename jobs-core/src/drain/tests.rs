@@ -56,6 +56,7 @@ fn a_grace_period_for_a_length_holds_it_and_none_that_is_shorter_does() {
         assert!(Split::of(grace + near).quiet >= quiet, "{quiet:?} in {grace:?}");
         assert!(Split::of(grace.saturating_sub(near)).quiet < quiet, "{quiet:?} in {grace:?}");
     }
+    assert_eq!(Split::grace_for(Duration::MAX), Duration::MAX);
 }
 
 #[test]

@@ -140,6 +140,10 @@ async fn a_claim_whose_answer_was_lost_is_given_back_unrun() {
     }
 }
 
+async fn done(_: Act, _: JobContext<()>) -> Result<(), JobError> {
+    Ok(())
+}
+
 #[tokio::test]
 async fn a_worker_whose_build_is_no_text_keeps_no_lost_run_from_being_taken_back() {
     let jobs = crate::support::open_sqlite().await;
@@ -154,9 +158,6 @@ async fn a_worker_whose_build_is_no_text_keeps_no_lost_run_from_being_taken_back
     .execute(&mut shell)
     .await
     .unwrap();
-    async fn done(_: crate::support::Act, _: JobContext<()>) -> Result<(), JobError> {
-        Ok(())
-    }
     let handlers = Registry::new().handle(done).build().unwrap();
     let running = crate::support::Running::start(crate::support::worker(&jobs, handlers, ()));
     for job in added {
