@@ -25,6 +25,7 @@ mod schedule;
 mod settings;
 mod settle;
 mod shared;
+mod starts;
 mod stranded;
 mod suspects;
 mod systemd;
@@ -50,6 +51,7 @@ use self::ledger::Ledger;
 use self::queues::Running;
 use self::settings::Wanted;
 use self::shared::{Shared, Tally};
+use self::starts::Starts;
 use self::systemd::Notifier;
 use crate::client::Jobs;
 use crate::error::{Error, ErrorKind};
@@ -309,6 +311,7 @@ impl<S: Clone + Send + Sync + 'static> Worker<S> {
         let shared = Arc::new(Shared {
             ledger: Ledger::new(settings.concurrency),
             running: Running::default(),
+            starts: Starts::default(),
             tenancy: Tenancy::new(settings.lease),
             jobs: self.jobs,
             settings,
@@ -360,6 +363,8 @@ impl<S: Clone + Send + Sync + 'static> Wired<S> {
         let heartbeat = heartbeat.start(shared.clone(), stop, reports)?;
         let mut loops = JoinSet::new();
         loops.spawn(tenure_loop(shared.clone()));
+        // First what it is there for.
+        loops.spawn(claim::claim_loop(shared.clone()));
         loops.spawn(settle::settle_loop(shared.clone(), ends));
         loops.spawn(wake::wake_loop(shared.clone()));
         loops.spawn(upkeep::promote_loop(shared.clone()));
@@ -370,7 +375,6 @@ impl<S: Clone + Send + Sync + 'static> Wired<S> {
         loops.spawn(schedule::schedule_loop(shared.clone()));
         loops.spawn(stranded::stranded_loop(shared.clone()));
         loops.spawn(progress::progress_loop(shared.clone()));
-        loops.spawn(claim::claim_loop(shared.clone()));
         let report = watch_over(&shared, &mut loops, report).await;
         shared.over.cancel();
         // A loop that waits for a store which never answers must not hold the application up.

@@ -106,7 +106,7 @@ pub(super) async fn settle_loop<S>(shared: Arc<Shared<S>>, mut ended: UnboundedR
                 if count == 0 {
                     return;
                 }
-                gather(&mut ended, &mut batch).await;
+                gather(&shared, &mut ended, &mut batch).await;
                 let had_none = locked.is_empty();
                 locked.extend(settle_batch(&shared, std::mem::take(&mut batch)).await);
                 if had_none && !locked.is_empty() {
@@ -118,9 +118,14 @@ pub(super) async fn settle_loop<S>(shared: Arc<Shared<S>>, mut ended: UnboundedR
     }
 }
 
-/// Takes in what else ends at about the same time: a turn of the runtime in which nothing ends is
-/// the end of it, and no clock is waited for.
-async fn gather(ended: &mut UnboundedReceiver<Ended>, batch: &mut Vec<Ended>) {
+/// Takes in what else ends at about the same time: runs that were just started have their first turn,
+/// and then a turn of the runtime in which nothing ends is the end of it.
+async fn gather<S>(
+    shared: &Shared<S>,
+    ended: &mut UnboundedReceiver<Ended>,
+    batch: &mut Vec<Ended>,
+) {
+    shared.starts.had_turns().await;
     while batch.len() < BATCH {
         turn().await;
         let before = batch.len();

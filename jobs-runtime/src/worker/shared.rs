@@ -15,6 +15,7 @@ use super::ledger::Ledger;
 use super::queues::Running;
 use super::settings::Settings;
 use super::settle::Ended;
+use super::starts::Starts;
 use super::systemd::Notifier;
 use crate::client::Jobs;
 use crate::judge::Build;
@@ -30,6 +31,7 @@ pub(crate) struct Shared<S> {
     pub(crate) state: S,
     pub(crate) ledger: Ledger,
     pub(crate) running: Running,
+    pub(crate) starts: Starts,
     pub(crate) tenancy: Tenancy,
     /// Claim nothing more.
     pub(crate) intake_closed: CancellationToken,
