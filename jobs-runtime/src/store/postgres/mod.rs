@@ -18,6 +18,7 @@ mod claim;
 mod due;
 mod enqueue;
 mod error;
+mod idle;
 mod inspect;
 mod lane;
 mod lease;
