@@ -29,6 +29,7 @@ use tokio::time::{Interval, MissedTickBehavior, interval};
 
 use super::connect::Connect;
 use super::error::{During, Result, Shared, panicked};
+use super::finish::finish;
 use super::loan::Loan;
 use super::sql;
 use super::turn::{LONGEST_WAIT, Turn};
@@ -341,7 +342,7 @@ impl Desk {
         let mut done = Vec::new();
         let failed = run(tx, parts.clock.as_ref(), waiting, writes, &mut done).await;
         let end = if failed.is_none() { sql::COMMIT } else { sql::ROLLBACK };
-        let ended = sqlx::query(end).execute(&mut *tx).await.during("ending a transaction");
+        let ended = finish(tx, sqlx::query(end)).await.during("ending a transaction");
         if ended.is_err() {
             // Closing a connection undoes what it has not committed.
             *connection = None;
