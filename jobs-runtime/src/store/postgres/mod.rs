@@ -18,6 +18,7 @@ mod claim;
 mod due;
 mod enqueue;
 mod error;
+mod event;
 mod idle;
 mod inspect;
 mod lane;

@@ -14,9 +14,9 @@ use jobs_core::{
 
 use super::PostgresStore;
 use super::error::{Attempt, Races};
+use super::event::{Line, next, record_events};
 use super::lane::Wait;
 use super::row::Columns;
-use super::settle::{Line, next, record_events};
 
 /// A locked row as an operator finds it.
 struct Found {
