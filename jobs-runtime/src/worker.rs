@@ -27,6 +27,7 @@ mod schedule;
 mod settings;
 mod settle;
 mod shared;
+mod starts;
 mod stranded;
 mod suspects;
 mod systemd;
@@ -54,6 +55,7 @@ use self::queues::Running;
 pub use self::report::DrainReport;
 use self::settings::Wanted;
 use self::shared::{Shared, Tally};
+use self::starts::Starts;
 use self::systemd::Notifier;
 use crate::client::Jobs;
 use crate::error::{Error, ErrorKind};
@@ -293,6 +295,7 @@ impl<S: Clone + Send + Sync + 'static> Worker<S> {
         let shared = Arc::new(Shared {
             ledger: Ledger::new(settings.concurrency),
             running: Running::default(),
+            starts: Starts::default(),
             tenancy: Tenancy::new(settings.lease),
             jobs: self.jobs,
             settings,
@@ -345,6 +348,8 @@ impl<S: Clone + Send + Sync + 'static> Wired<S> {
         let heartbeat = heartbeat.start(shared.clone(), stop, reports)?;
         let mut loops = JoinSet::new();
         loops.spawn(tenure::tenure_loop(shared.clone()));
+        // First what it is there for.
+        loops.spawn(claim::claim_loop(shared.clone()));
         loops.spawn(settle::settle_loop(shared.clone(), ends));
         loops.spawn(wake::wake_loop(shared.clone()));
         loops.spawn(upkeep::promote_loop(shared.clone()));
@@ -355,7 +360,6 @@ impl<S: Clone + Send + Sync + 'static> Wired<S> {
         loops.spawn(schedule::schedule_loop(shared.clone()));
         loops.spawn(stranded::stranded_loop(shared.clone()));
         loops.spawn(progress::progress_loop(shared.clone()));
-        loops.spawn(claim::claim_loop(shared.clone()));
         let report = watch_over(&shared, &mut loops, report).await;
         shared.over.cancel();
         // A loop that waits for a store which never answers must not hold the application up.

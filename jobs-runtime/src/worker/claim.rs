@@ -87,9 +87,10 @@ where
 }
 
 /// How many slots are free, once runs that are about to end have ended: a claim for many slots costs
-/// little more than one for a single slot. No clock is waited for: a turn of the runtime that frees
-/// nothing more ends the wait.
+/// little more than one for a single slot. Those that were just started have their first turn, and then
+/// a turn of the runtime that frees nothing more ends the wait.
 async fn gathered<S>(shared: &Shared<S>) -> usize {
+    shared.starts.had_turns().await;
     let mut free = shared.ledger.free();
     while 0 < free && free < shared.settings.concurrency {
         turn().await;
@@ -271,6 +272,9 @@ where
         alike.iter().map(move |job| (job.fence, kind.clone()))
     });
     let entries = shared.ledger.begin(entries);
+    if !is_late {
+        shared.starts.add(jobs.len());
+    }
     for (job, entry) in jobs.into_iter().zip(entries) {
         if is_late {
             shared.ledger.ended(job.fence);

@@ -6,19 +6,22 @@
 //! 3. After a lost answer, and after a transaction of the application wrote about the run, the row
 //!    decides what happened.
 
+mod told;
+
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use jobs_core::store::{Row, SETTLED_LATE, Settled};
 use jobs_core::{
-    Budget, ClaimedJob, Counters, Due, Ending, EventKind, Failure, Fence, Ladder, NOT_PROGRESSING,
-    NewEvent, Notes, Retry, Run, Settlement, State, StoreError, StoreErrorKind, transition,
+    Budget, ClaimedJob, Counters, Ending, EventKind, Failure, Fence, Ladder, NewEvent, Notes,
+    Retry, Run, Settlement, State, StoreError, StoreErrorKind, transition,
 };
 use tokio::sync::mpsc::UnboundedReceiver;
 
+use self::told::{finished, told_all};
 use super::ledger::Entry;
-use super::shared::{Shared, Tally, turn};
+use super::shared::{Shared, turn};
 use crate::log;
 use crate::run::Wrote;
 
@@ -112,7 +115,7 @@ pub(super) async fn settle_loop<S>(shared: Arc<Shared<S>>, mut ended: UnboundedR
                 if count == 0 {
                     return;
                 }
-                gather(&mut ended, &mut batch).await;
+                gather(&shared, &mut ended, &mut batch).await;
                 let had_none = locked.is_empty();
                 locked.extend(settle_batch(&shared, std::mem::take(&mut batch)).await);
                 if had_none && !locked.is_empty() {
@@ -124,9 +127,14 @@ pub(super) async fn settle_loop<S>(shared: Arc<Shared<S>>, mut ended: UnboundedR
     }
 }
 
-/// Takes in what else ends at about the same time: a turn of the runtime in which nothing ends is
-/// the end of it, and no clock is waited for.
-async fn gather(ended: &mut UnboundedReceiver<Ended>, batch: &mut Vec<Ended>) {
+/// Takes in what else ends at about the same time: runs that were just started have their first turn,
+/// and then a turn of the runtime in which nothing ends is the end of it.
+async fn gather<S>(
+    shared: &Shared<S>,
+    ended: &mut UnboundedReceiver<Ended>,
+    batch: &mut Vec<Ended>,
+) {
+    shared.starts.had_turns().await;
     while batch.len() < BATCH {
         turn().await;
         let before = batch.len();
@@ -348,14 +356,6 @@ fn as_settled(ended: Ended, state: State) -> Ended {
     }
 }
 
-/// The last word about a run: counted, logged, and out of the ledger.
-fn finished<S>(shared: &Shared<S>, ended: &Ended, answer: Settled) {
-    // It is settled already; who wrote that knows when it is due again.
-    told(shared, ended, answer, Due::Unchanged);
-    shared.ledger.settled(std::iter::once(ended.run.fence));
-    shared.jobs.ends().ring();
-}
-
 /// A run that its row still shows as running, with the counters that stand there. Where the handler
 /// wrote its success and says that it is done, its transaction was not committed.
 fn uncommitted(ended: Ended, counters: Counters) -> Ended {
@@ -391,163 +391,6 @@ fn late(ended: &Ended, now: Duration) -> Option<NewEvent> {
         class: SETTLED_LATE.to_owned(),
         text: format!("its handler ended {} s before that could be stored", late.as_secs()),
     })
-}
-
-/// Takes in the answers of a batch; answers the runs whose rows others hold.
-fn told_all<'a, S>(
-    shared: &Shared<S>,
-    batch: Vec<Ended>,
-    answers: impl IntoIterator<Item = (&'a Settlement, Settled)>,
-) -> Vec<Ended> {
-    let mut locked = Vec::new();
-    let mut settled = Vec::with_capacity(batch.len());
-    let mut is_scheduled = false;
-    for (ended, (settlement, answer)) in batch.into_iter().zip(answers) {
-        if answer == Settled::Locked {
-            locked.push(ended);
-            continue;
-        }
-        told(shared, &ended, answer, settlement.due);
-        is_scheduled |= answer == Settled::Applied(State::Scheduled);
-        settled.push(ended.run.fence);
-    }
-    shared.ledger.settled(settled.into_iter());
-    shared.jobs.ends().ring();
-    if is_scheduled {
-        shared.scheduled.notify_one();
-    }
-    locked
-}
-
-/// Counts and logs one answer, and when the job is due again.
-fn told<S>(shared: &Shared<S>, ended: &Ended, answer: Settled, due: Due) {
-    let (job, kind) = (ended.run.fence.job.0, &*ended.kind);
-    let state = match answer {
-        Settled::Applied(state) => state,
-        Settled::LeaseLost => {
-            shared.meters.lost();
-            log::LOST.write(shared.elapsed(), |left_out| {
-                tracing::warn!(
-                    job,
-                    kind,
-                    left_out,
-                    "the run had lost its claim; its outcome is dropped"
-                );
-            });
-            return;
-        }
-        Settled::Locked => return,
-    };
-    shared.meters.settled(&ended.ending, state);
-    match &ended.ending {
-        Ending::Done => {
-            Tally::count(&shared.tally.settled);
-            tracing::debug!(job, kind, %state, "succeeded");
-        }
-        Ending::Failed(Failure { class, text, .. })
-        | Ending::Unreadable(Failure { class, text, .. }) => {
-            Tally::count(&shared.tally.settled);
-            failed(shared, ended, (class, text), state, due);
-        }
-        Ending::Snoozed(wait) => {
-            Tally::count(&shared.tally.settled);
-            tracing::debug!(job, kind, %state, ?wait, "snoozed");
-        }
-        Ending::Expired | Ending::Retired | Ending::MalformedVersion(_) => {
-            Tally::count(&shared.tally.settled);
-            log::FAILED.write(shared.elapsed(), |left_out| {
-                tracing::error!(job, kind, %state, ending = ?ended.ending, left_out, "dead letter");
-            });
-        }
-        Ending::Refused { refusal, text, .. } => {
-            Tally::count(&shared.tally.released);
-            log::REFUSED.write(shared.elapsed(), |left_out| {
-                tracing::info!(job, kind, %state, %refusal, text, left_out, "refused");
-            });
-        }
-        Ending::Interrupted(interruption) => {
-            Tally::count(&shared.tally.interrupted);
-            let (class, text) = (interruption.class(), interruption.text());
-            log::INTERRUPTED.write(shared.elapsed(), |left_out| {
-                if state == State::Dead {
-                    tracing::error!(job, kind, class, text, left_out, "dead letter");
-                } else {
-                    tracing::info!(job, kind, %state, class, text, left_out, "interrupted");
-                }
-            });
-            let interruptions = ended.run.counters.interruptions.saturating_add(1);
-            if interruptions >= NOT_PROGRESSING {
-                shared.meters.not_progressing();
-                tracing::warn!(
-                    job,
-                    kind,
-                    interruptions,
-                    "a job is interrupted and does not get on"
-                );
-            }
-        }
-        Ending::Unstarted => {
-            Tally::count(&shared.tally.released);
-            tracing::debug!(job, kind, %state, "released unstarted");
-        }
-        Ending::Crashed(_) => tracing::warn!(job, kind, %state, "crashed"),
-    }
-}
-
-/// Logs a failure: a retry, with when that comes, or a dead letter.
-fn failed<S>(
-    shared: &Shared<S>,
-    ended: &Ended,
-    (class, error): (&str, &str),
-    state: State,
-    due: Due,
-) {
-    let (job, kind) = (ended.run.fence.job.0, &*ended.kind);
-    let Run { counters, budget, .. } = &ended.run;
-    let (nth, of) = (counters.failures.saturating_add(1), budget.max_failures);
-    log::FAILED.write(shared.elapsed(), |left_out| match (state, due) {
-        (State::Dead, _) => {
-            tracing::error!(
-                job,
-                kind,
-                class,
-                error,
-                left_out,
-                "dead letter after failure {nth} of {of}"
-            );
-        }
-        (State::Cancelled, _) => {
-            tracing::warn!(
-                job,
-                kind,
-                class,
-                error,
-                left_out,
-                "failed {nth} of {of}; it was cancelled"
-            );
-        }
-        (_, Due::In(wait)) => {
-            let wait = log::rounded(wait);
-            tracing::warn!(
-                job,
-                kind,
-                class,
-                error,
-                left_out,
-                "failed {nth} of {of}; again in {wait:?}"
-            );
-        }
-        (_, Due::At(_) | Due::Unchanged) => {
-            tracing::warn!(
-                job,
-                kind,
-                class,
-                error,
-                left_out,
-                "failed {nth} of {of}; it runs again"
-            );
-        }
-    });
 }
 
 /// The failure of a handler that said it was done, though its `done_in` was not committed.

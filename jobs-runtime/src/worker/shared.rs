@@ -16,6 +16,7 @@ use super::outage::Outage;
 use super::queues::Running;
 use super::settings::Settings;
 use super::settle::Ended;
+use super::starts::Starts;
 use super::systemd::Notifier;
 use crate::client::Jobs;
 use crate::judge::Build;
@@ -31,6 +32,7 @@ pub(crate) struct Shared<S> {
     pub(crate) state: S,
     pub(crate) ledger: Ledger,
     pub(crate) running: Running,
+    pub(crate) starts: Starts,
     pub(crate) tenancy: Tenancy,
     /// Claim nothing more.
     pub(crate) intake_closed: CancellationToken,

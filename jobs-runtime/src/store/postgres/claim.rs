@@ -11,9 +11,9 @@ use sqlx::postgres::PgRow;
 
 use super::PostgresStore;
 use super::error::{Attempt, Races, Trouble};
+use super::event::{Line, record_events};
 use super::lane::Wait;
 use super::row::{self, Columns};
-use super::settle::{Line, record_events};
 use super::sql::Statement;
 
 /// The checkpoints of jobs that have one.

@@ -8,9 +8,9 @@ use sqlx::postgres::PgRow;
 
 use super::PostgresStore;
 use super::error::Attempt;
+use super::event::{Line, record_events};
 use super::lane::Wait;
 use super::row::Columns;
-use super::settle::{Line, record_events};
 
 impl PostgresStore {
     pub(super) async fn promote_due(&self, limit: u32) -> Attempt<Promoted> {

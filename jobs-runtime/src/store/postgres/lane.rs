@@ -20,7 +20,6 @@
 //! a statement), and hands cancelled connections on.
 
 use std::fmt;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use jobs_core::StoreErrorKind;
@@ -30,6 +29,7 @@ use sqlx::{AssertSqlSafe, ConnectOptions, Connection as _, Executor, raw_sql};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::error::{Attempt, Trouble, is_answer, is_parting};
+use super::idle::{Idle, Next};
 use super::options::{Path, PostgresOptions};
 use super::sql::Statement;
 
@@ -69,12 +69,10 @@ enum Source {
         options: Box<PgConnectOptions>,
         connect_timeout: Duration,
         permits: Semaphore,
-        idle: Idle,
+        idle: Idle<PgConnection>,
     },
     Borrowed(PgPool),
 }
-
-type Idle = Mutex<Vec<PgConnection>>;
 
 /// A connection in use. It goes back only when its work has ended in good order.
 pub(super) struct Lane<'a> {
@@ -99,7 +97,7 @@ impl Lanes {
                 options: Box::new(session(connect, options)),
                 connect_timeout: options.connect_timeout,
                 permits: Semaphore::new(connections.min(Semaphore::MAX_PERMITS)),
-                idle: Mutex::default(),
+                idle: Idle::default(),
             },
         )
     }
@@ -227,10 +225,9 @@ impl Lanes {
             Source::Own { options, connect_timeout, permits, idle } => {
                 let free = tokio::time::timeout(*connect_timeout, permits.acquire()).await;
                 let permit = free.map_err(|_| self.none_free())?.map_err(|_| closed())?;
-                let kept = idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
-                let connection = match kept {
-                    Some(connection) => connection,
-                    None => self.connect(options, *connect_timeout).await?,
+                let connection = match idle.next().await {
+                    Next::Idle(connection) => connection,
+                    Next::Open(_turn) => self.connect(options, *connect_timeout).await?,
                 };
                 let connection = Some(Connection::Own(connection));
                 Ok(Lane { lanes: self, connection, _permit: Some(permit) })
@@ -273,7 +270,7 @@ impl Lanes {
     /// After one connection broke, the idle ones are doubtful too.
     fn forget_idle(&self) {
         if let Source::Own { idle, .. } = &self.source {
-            idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
+            idle.forget();
         }
     }
 }
@@ -326,7 +323,7 @@ impl Lane<'_> {
     fn give_back(mut self) {
         match (self.connection.take(), &self.lanes.source) {
             (Some(Connection::Own(connection)), Source::Own { idle, .. }) => {
-                idle.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
+                idle.give_back(connection);
             }
             // Dropping it returns it to its pool.
             (Some(Connection::Borrowed(_) | Connection::Own(_)) | None, _) => {}

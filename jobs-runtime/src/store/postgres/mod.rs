@@ -18,6 +18,8 @@ mod claim;
 mod due;
 mod enqueue;
 mod error;
+mod event;
+mod idle;
 mod inspect;
 mod lane;
 mod lease;

@@ -16,9 +16,9 @@ use sqlx::postgres::PgRow;
 
 use super::PostgresStore;
 use super::error::{Attempt, Races};
+use super::event::{Line, next, record_events};
 use super::lane::{Lane, Wait};
 use super::row::Columns;
-use super::settle::{Line, next, record_events};
 
 /// A locked row as an operator finds it.
 struct Found {

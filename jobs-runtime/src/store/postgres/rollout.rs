@@ -5,9 +5,9 @@ use jobs_core::{BuildId, EventKind, NewEvent, Route, Timestamp, micros};
 
 use super::PostgresStore;
 use super::error::Attempt;
+use super::event::{Line, record_events};
 use super::lane::Wait;
 use super::row::Columns;
-use super::settle::{Line, record_events};
 
 /// What a stranded job's error says.
 const WHY: &str = "no live worker could read it until its deadline";

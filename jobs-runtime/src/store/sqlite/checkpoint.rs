@@ -11,6 +11,7 @@ use sqlx::sqlite::SqliteRow;
 use sqlx::{Executor, Sqlite, SqliteConnection};
 
 use super::error::{During, Result};
+use super::finish::finish;
 use super::row::Columns;
 use super::writer::Write;
 use super::{json, sql};
@@ -79,8 +80,8 @@ async fn save_one(
         .bind(save.min_reader.to_string())
         .bind(&save.text)
         .bind(save.keeps_failures);
-    let saved = query.execute(connection).await.during(SAVING)?;
-    Ok((saved.rows_affected() > 0).then_some(Standing::Held))
+    let saved = finish(connection, query).await.during(SAVING)?;
+    Ok((saved > 0).then_some(Standing::Held))
 }
 
 /// Saves checkpoints where their fences hold.

@@ -14,6 +14,7 @@ use sqlx::sqlite::SqliteRow;
 
 use super::error::{During, Result, is_too_big, not_written};
 use super::event::{self, Line};
+use super::finish::finish;
 use super::json::Text;
 use super::row::{Columns, budget, count};
 use super::writer::Write;
@@ -155,7 +156,7 @@ async fn take(
     let batch = Batch { count: size(count), has_checkpoints: resumed > 0, jobs };
     if batch.count > 0 {
         let take = sqlx::query(sql::CLAIM_TAKE).bind(worker.0).bind(now.as_micros()).bind(ids);
-        let taken = take.execute(tx).await.during(DOING)?.rows_affected();
+        let taken = finish(tx, take).await.during(DOING)?;
         if usize::try_from(taken) != Ok(batch.count) {
             return Err(not_written(DOING));
         }

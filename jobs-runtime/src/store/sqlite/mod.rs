@@ -27,6 +27,7 @@ mod enqueue;
 mod error;
 mod event;
 mod file;
+mod finish;
 mod heartbeat;
 mod holder;
 mod inspect;

@@ -18,6 +18,7 @@ use sqlx::sqlite::SqliteRow;
 use super::checkpoint::standings;
 use super::error::{During, Result, not_written};
 use super::event::{self, Line};
+use super::finish::finish;
 use super::row::Columns;
 use super::writer::Write;
 use super::{json, sql};
@@ -171,7 +172,7 @@ async fn write_done(
 ) -> Result<usize> {
     let runs = json::claims(clean.iter().map(|(_, fence)| *fence));
     let done = sqlx::query(sql::SETTLE_DONE).bind(runs).bind(now.as_micros());
-    let written = done.execute(tx).await.during(DOING)?.rows_affected();
+    let written = finish(tx, done).await.during(DOING)?;
     Ok(usize::try_from(written).unwrap_or(usize::MAX))
 }
 

@@ -23,6 +23,7 @@ use sqlx::SqliteConnection;
 use tokio::time::{Sleep, sleep};
 
 use super::error::{During, Result, is_busy};
+use super::finish::finish;
 use super::holder::{Holder, beside, holder};
 use super::sql;
 
@@ -67,7 +68,7 @@ impl Turn {
         const DOING: &str = "waiting for the write lock";
         let mut patience = self.patience(DOING, LONGEST_WAIT);
         loop {
-            match sqlx::query(sql::BEGIN).execute(&mut *connection).await {
+            match finish(connection, sqlx::query(sql::BEGIN)).await {
                 Err(error) if is_busy(&error) => patience.wait().await?,
                 answer => return answer.map(drop).during(DOING),
             }
