@@ -112,9 +112,9 @@ async fn run(jobs: &Jobs, app: &App, job: Rows) -> JobRecord {
     let start = || {
         let handlers = Registry::new().job::<Rows>().build().unwrap();
         let worker = worker(jobs, handlers, app.clone()).queue(&queue);
-        // So many at once may stand still for a while.
+        // So many at once may stand still for a while, and who hears of a stop ends its batch.
         let worker = worker.lease(Duration::from_secs(30));
-        Running::start(worker.grace_period(Duration::from_secs(1)))
+        Running::start(worker.grace_period(Duration::from_secs(3)))
     };
     let mut running = start();
     let id = jobs.enqueue(job).queue(&queue).await.unwrap().id();

@@ -54,9 +54,9 @@ async fn a_service_manager_hears_of_a_workers_life_and_its_stop() {
     assert_eq!(jobs.job(id).await.unwrap().unwrap().state, State::Succeeded);
     // The split of what is left of the grace period, and the kind that it can't hold.
     let line = |words: &[&str]| log.lines().any(|line| words.iter().all(|it| line.contains(it)));
-    let split = ["from=JOBS_GRACE_PERIOD", "finish_until=4.8s", "exit_at=5.9s"];
+    let split = ["from=JOBS_GRACE_PERIOD", "finish_until=3.8s", "exit_at=5.5s"];
     assert!(line(&split), "{log}");
-    assert!(line(&["kind=test.spin", "timeout=90s", "finish_until=4.8s", "needed=115s"]), "{log}");
+    assert!(line(&["kind=test.spin", "timeout=90s", "finish_until=3.8s", "needed=115s"]), "{log}");
 }
 
 #[tokio::test]
