@@ -49,7 +49,9 @@ async fn prune_beside_claims(store: MakeSetup) {
             let batch = pruner.prune(CANCELLED, BATCH).await.unwrap();
             assert!(batch <= BATCH, "{batch} jobs were deleted at once");
             pruned.set(pruned.get() + batch);
-            let _ = begun.take().map(|begun| begun.send(()));
+            if let Some(begun) = begun.take() {
+                begun.send(()).expect("the claims wait for it");
+            }
             if batch < BATCH {
                 break;
             }

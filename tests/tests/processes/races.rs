@@ -58,18 +58,24 @@ async fn cancel_and_redrive(store: MakeSetup) {
     let folder = tempfile::tempdir().unwrap();
     let setup = store(BINARY, folder.path()).with("CONCURRENCY", &8);
     let jobs = setup.open().await;
-    let wanted = sized(400, 4_000);
-    let work = (0..wanted).map(|n| Work { millis: n % 15 });
+    let wanted = sized(600, 6_000);
+    let work = (0..wanted).map(|n| Work { millis: 20 + n % 30 });
     let added = jobs.enqueue_all(work).await.unwrap();
     let ids: Vec<JobId> = added.into_iter().map(Enqueued::id).collect();
     let processes = [setup.start("one"), setup.start("two")];
+    until("some have run", LIMIT, async || count(&jobs, State::Succeeded).await > 0).await;
     let random = SeededRandom::new(7);
-    let mut cancelled = 0;
+    let drawn = || ids[usize::try_from(below(random.draw(), wanted)).unwrap()];
+    let running = Filter { state: Some(State::Running), ..Filter::default() };
+    let (mut cancelled, mut requested) = (0, 0);
     for _ in 0..sized(200, 2_000) {
-        let some: Vec<JobId> =
-            (0..5).map(|_| ids[usize::try_from(below(random.draw(), wanted)).unwrap()]).collect();
+        // Any of them, and some that are in the middle of their runs.
+        let mut some: Vec<JobId> = (0..3).map(|_| drawn()).collect();
+        let held = jobs.inspect().briefs(&running, 2).await.unwrap();
+        some.extend(held.into_iter().map(|job| job.id));
         let answers = jobs.operate().cancel(&some).await.unwrap();
         cancelled += answers.iter().filter(|answer| **answer == Cancelled::Cancelled).count();
+        requested += answers.iter().filter(|answer| **answer == Cancelled::Requested).count();
         for answer in jobs.operate().redrive(&some, Redrive::default()).await.unwrap() {
             assert!(!matches!(answer, Redriven::Missing | Redriven::TwinWaits(_)), "{answer:?}");
         }
@@ -81,6 +87,7 @@ async fn cancel_and_redrive(store: MakeSetup) {
     .await;
     stop(processes);
     assert!(cancelled > 0, "nothing was cancelled while it waited");
+    assert!(requested > 0, "nothing was asked of what ran");
     let records = all(&jobs).await;
     assert_eq!(records.len(), ids.len());
     assert_one_run_each(&setup, &jobs, &records).await;
