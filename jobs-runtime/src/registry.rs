@@ -19,9 +19,10 @@ use jobs_core::{
 
 use self::around::Around;
 pub use self::around::Next;
-use self::erased::read_payload;
 use self::erased::{Erased, FunctionHandler, TraitHandler};
-pub(crate) use self::erased::{PrepareError, Prepared, ReadPayload, StoredText};
+pub(crate) use self::erased::{PrepareError, Prepared, StoredText};
+#[cfg(feature = "cli")]
+pub(crate) use self::erased::{ReadPayload, read_payload};
 use crate::context::Parts;
 use crate::handler::{Ends, Handler, HandlerFn, JobError, Outcome, Takes};
 use crate::manifest::ProducedKind;
@@ -61,6 +62,7 @@ pub(crate) struct Handled<S> {
     /// What this build enqueues of it.
     pub(crate) newest: ProducedKind,
     /// Reads a payload without running it.
+    #[cfg(feature = "cli")]
     pub(crate) read: ReadPayload,
     pub(crate) erased: Box<dyn Erased<S>>,
 }
@@ -301,6 +303,7 @@ impl<S> Handled<S> {
             ladder,
             type_name: std::any::type_name::<J>(),
             newest: ProducedKind::of::<J>(),
+            #[cfg(feature = "cli")]
             read: read_payload::<J>,
             erased,
         }

@@ -49,9 +49,11 @@ pub(crate) trait Erased<S>: Send + Sync {
 }
 
 /// Reads a payload as its kind's type, and answers the unique key that it makes of its own fields.
+#[cfg(feature = "cli")]
 pub(crate) type ReadPayload = fn(StoredText<'_>) -> Result<Option<String>, String>;
 
-pub(super) fn read_payload<J: Job>(payload: StoredText<'_>) -> Result<Option<String>, String> {
+#[cfg(feature = "cli")]
+pub(crate) fn read_payload<J: Job>(payload: StoredText<'_>) -> Result<Option<String>, String> {
     let read = || {
         let job = J::decode(payload.major, payload.text);
         let job = job.map_err(|error| jobs_core::chain(&error))?;
