@@ -55,7 +55,7 @@ impl Connect {
 
     /// The same, but only to a file that is there: once a store is open, a missing file is an error and not
     /// the reason for an empty one.
-    pub(super) fn to_existing(self) -> Self {
+    pub(super) fn existing(self) -> Self {
         Self { options: self.options.create_if_missing(false) }
     }
 

@@ -165,7 +165,7 @@ impl SqliteStore {
         };
         lease::tidy(&mut first, &observer.files).await?;
         let bell = Arc::new(Bell::new());
-        let (file, connect) = (OpenFile::at(&location.database), connect.to_existing());
+        let (file, connect) = (OpenFile::at(&location.database), connect.existing());
         let (writer, end) = Writer::start(Parts {
             file: file.clone(),
             connect: connect.clone(),
