@@ -44,7 +44,7 @@ use valid::Package;
 /// | `version` | `"MAJOR.MINOR.PATCH"`, major at least 1, no pre-release and no build part | required |
 /// | `readable_by` | `"MAJOR.MINOR"`: the oldest reader that this shape is vouched for, of its own major and no newer | the version itself: no older reader |
 /// | `previous` | the type of an older major of this kind or of an alias, a `PastJob` or a `Job`, from which this one is made by `From` or `TryFrom` | none: older majors are refused |
-/// | `aliases("…", …)` | kinds from before a rename, in parentheses, under which rows are still stored | none |
+/// | `aliases("…", …)` | kinds from before a rename, in parentheses, under which rows are still stored. A unique key binds among the rows of one stored kind, and a schedule is named after its kind: while builds of both names enqueue, each has its own | none |
 /// | `queue` | 1 to 255 bytes without control characters | `"default"` |
 /// | `priority` | -100 to 100, higher first | 0 |
 /// | `max_failures` | how many failures make a dead letter, that of the first run included, at least 1 | 20: with the default ladder, about four and a half days |

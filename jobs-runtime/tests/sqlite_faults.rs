@@ -245,3 +245,24 @@ fn a_panic_inside_a_write_fails_that_write_alone() {
         assert_eq!(store.jobs(&Filter::default(), 100).await.expect("a listing").len(), 3);
     });
 }
+
+/// A disk that the log has filled fails each write, and with it the writer's connection.
+#[test]
+fn a_connection_that_is_made_anew_after_a_failure_gives_back_the_room_of_the_log() {
+    runtime().block_on(async {
+        let scene = Scene::fresh().await;
+        let clock = Flawed { clock: scene.clock.clone(), panics: AtomicBool::new(false) };
+        let clock = Arc::new(clock);
+        let options = SqliteOptions::new(clock.clone(), Arc::new(SeededRandom::new(3)));
+        let path = scene.database();
+        let store = SqliteStore::open(&path.to_string_lossy(), options).await.expect("a store");
+        store.enqueue(&vec![job(&"x".repeat(1000)); 3000]).await.expect("an enqueue");
+        let log = format!("{}-wal", path.display());
+        let size = || std::fs::metadata(&log).map_or(0, |file| file.len());
+        assert!(size() > 3_000_000, "the log has {} bytes", size());
+        clock.panics.store(true, Ordering::SeqCst);
+        store.enqueue(&[job("{}"), job("{}")]).await.expect_err("a failure");
+        store.enqueue(&[job("{}"), job("{}")]).await.expect("on a new connection");
+        assert!(size() < 1_000_000, "the log has {} bytes", size());
+    });
+}

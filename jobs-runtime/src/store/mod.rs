@@ -221,7 +221,18 @@ impl Backend {
         build: &BuildId,
         manifest: &str,
     ) -> Result<(), Error> {
-        joined!(self, tx, publish_beside(build, manifest))
+        match (self, tx) {
+            #[cfg(feature = "sqlite")]
+            (Self::Sqlite(store), TransactionConnection::Sqlite(connection)) => {
+                Ok(store.publish_in(connection, build, manifest).await?)
+            }
+            #[cfg(feature = "postgres")]
+            (Self::Postgres(store), TransactionConnection::Postgres(_)) => {
+                store.publish_in_background(build, manifest);
+                Ok(())
+            }
+            (backend, tx) => Err(wrong(backend, &tx)),
+        }
     }
 
     pub(crate) async fn checkpoint_in(

@@ -50,14 +50,9 @@ impl PostgresStore {
     }
 
     /// As [`Store::publish`](jobs_core::store::Store::publish), on a connection of its own and in the
-    /// background: within the caller's transaction it would lock a row that all processes of the build write.
-    #[expect(clippy::unused_async, reason = "called as the one of SQLite is, which waits")]
-    pub(crate) async fn publish_beside(
-        &self,
-        _: &mut PgConnection,
-        build: &BuildId,
-        manifest: &str,
-    ) -> Result<(), StoreError> {
+    /// background: within a transaction of the application it would lock a row that all processes of the
+    /// build write.
+    pub(crate) fn publish_in_background(&self, build: &BuildId, manifest: &str) {
         let (store, build, manifest) = (self.clone(), build.clone(), manifest.to_owned());
         self.in_background(async move {
             if let Err(trouble) = store.publish_manifest(&build, &manifest).await {
@@ -65,7 +60,6 @@ impl PostgresStore {
                 tracing::warn!(error, "can't publish what this build produces");
             }
         });
-        Ok(())
     }
 
     /// As [`Store::checkpoint`](jobs_core::store::Store::checkpoint) for one run, within a

@@ -14,6 +14,7 @@ use sqlx::{ConnectOptions, Connection};
 use super::error::{During, Result, is_busy};
 use super::options::Synchronous;
 use super::turn::{LONGEST_WAIT, Turn};
+use super::wal;
 
 const READERS: u32 = 4;
 /// How many transactions of users may be open or waiting. Only one of them writes at a time.
@@ -62,7 +63,10 @@ impl Connect {
     /// A connection that takes the write lock through a [`Turn`], so it never waits by itself.
     pub(super) async fn writing(&self, turn: &Turn) -> Result<SqliteConnection> {
         let options = self.options.clone().busy_timeout(Duration::ZERO).row_buffer_size(1024);
-        open(&options.pragma("cache_size", WRITER_CACHE), turn).await
+        let mut connection = open(&options.pragma("cache_size", WRITER_CACHE), turn).await?;
+        // The one before may have failed for want of the very room that the log takes.
+        wal::fold_large(&mut connection, self.options.get_filename()).await;
+        Ok(connection)
     }
 
     /// Connections for reads. They wait only while a crashed process's log is recovered.

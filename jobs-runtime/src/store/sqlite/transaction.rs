@@ -63,7 +63,7 @@ impl SqliteStore {
 
     /// As [`Store::publish`](jobs_core::store::Store::publish), within the caller's transaction: nobody else can
     /// write before it ends.
-    pub(crate) async fn publish_beside(
+    pub(crate) async fn publish_in(
         &self,
         connection: &mut SqliteConnection,
         build: &BuildId,

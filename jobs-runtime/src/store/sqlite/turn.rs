@@ -125,26 +125,35 @@ pub(super) fn opened(folder: &Path, name: &str) -> Result<File> {
     file.map_err(|error| refused(&path, error))
 }
 
-/// Says which of the two is in the way: a file that is another user's, or a folder that takes none.
+/// Says what is in the way: a file that is another user's, a folder that takes none, or what passes.
 fn refused(path: &Path, error: std::io::Error) -> StoreError {
-    let is_denied = error.kind() == std::io::ErrorKind::PermissionDenied;
-    let text = if is_denied && path.exists() {
-        format!(
+    use std::io::ErrorKind;
+    let folder = path.parent().unwrap_or(path).display();
+    let name = path.file_name().unwrap_or_default().display();
+    let kind = match error.kind() {
+        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => StoreErrorKind::ReadOnly,
+        ErrorKind::NotFound | ErrorKind::NotADirectory => StoreErrorKind::Configuration,
+        ErrorKind::StorageFull => StoreErrorKind::Full,
+        _ => StoreErrorKind::Unavailable,
+    };
+    let text = match kind {
+        StoreErrorKind::ReadOnly if path.exists() => format!(
             "{} is not writable for this user, another one made it: run all programs that use the \
              store as one user, or let this one write the database and everything beside it",
             path.display()
-        )
-    } else {
-        let folder = path.parent().unwrap_or(path);
-        let name = path.file_name().unwrap_or_default();
-        format!(
-            "the folder {} takes no file {}: whoever uses the store, if only to look, must be \
-             able to write there",
-            folder.display(),
-            name.display()
-        )
+        ),
+        StoreErrorKind::ReadOnly | StoreErrorKind::Configuration => format!(
+            "the folder {folder} takes no file {name}: whoever uses the store, if only to look, must be \
+             able to write there"
+        ),
+        StoreErrorKind::Full => {
+            format!("the folder {folder} takes no file {name}: the disk is full")
+        }
+        _ => format!(
+            "{} can't be opened; has this process too many files open (`ulimit -n`)?",
+            path.display()
+        ),
     };
-    let kind = if is_denied { StoreErrorKind::ReadOnly } else { StoreErrorKind::Configuration };
     StoreError::new(kind, text).because(error)
 }
 
@@ -216,5 +225,28 @@ impl Drop for Waiting<'_> {
         // Closing the file drops the lock too, so a failure here only makes a writer polite for
         // nothing.
         drop(self.0.unlock());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shortage_that_passes_is_told_from_a_folder_that_takes_no_files() {
+        let told = |code: i32| {
+            let error = std::io::Error::from_raw_os_error(code);
+            let error = refused(Path::new("/nowhere/jobs.db-workers/turn"), error);
+            (error.kind(), error.to_string())
+        };
+        let (denied, read_only, not_a_folder) = (13, 30, 20);
+        assert_eq!(told(denied).0, StoreErrorKind::ReadOnly);
+        assert_eq!(told(read_only).0, StoreErrorKind::ReadOnly);
+        assert_eq!(told(not_a_folder).0, StoreErrorKind::Configuration);
+        let (no_space, too_many_files) = (28, 24);
+        assert_eq!(told(no_space).0, StoreErrorKind::Full);
+        let (kind, text) = told(too_many_files);
+        assert_eq!(kind, StoreErrorKind::Unavailable);
+        assert!(text.contains("too many files"), "{text}");
     }
 }

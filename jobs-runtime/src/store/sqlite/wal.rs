@@ -3,7 +3,8 @@
 //! SQLite folds the log into the file as it goes and starts it over once no reader needs it. A reader
 //! that stays open for hours keeps it from that, and the log grows without bound. None of this
 //! store's reads does; a stranger's may, so `warnings` tells of it, and the log is truncated as soon
-//! as the reader has left.
+//! as the reader has left. On a disk that the log has filled no write would come to that, so a connection
+//! that is made anew, as after each failure, folds it first.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -18,6 +19,8 @@ use super::writer::Write;
 
 /// How often the size is looked at, and a truncation tried.
 const CHECK: Duration = Duration::from_secs(1);
+/// What a new connection folds: 1 MiB.
+const WORTH_FOLDING_BYTES: u64 = 1024 * 1024;
 const TRUNCATE: &str = "PRAGMA wal_checkpoint(TRUNCATE)";
 
 #[derive(Debug)]
@@ -50,6 +53,13 @@ impl Wal {
 pub(super) async fn fold(connection: &mut SqliteConnection) {
     // A failure has no other effect than that the log stays.
     drop(sqlx::query(TRUNCATE).execute(connection).await);
+}
+
+/// The same, where the log is worth it: on a disk that is full it is most of what can be given back.
+pub(super) async fn fold_large(connection: &mut SqliteConnection, database: &Path) {
+    if too_large(&beside(database, "-wal"), WORTH_FOLDING_BYTES).is_some() {
+        fold(connection).await;
+    }
 }
 
 /// Folds the log when a worker has ended: the process may end without dropping the store.
