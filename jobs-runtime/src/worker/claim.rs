@@ -196,9 +196,9 @@ impl Intake {
         most: Option<u32>,
         (plan, was_listed): (Plan, bool),
     ) -> Result<Turn, StoreError> {
-        let Claim { worker, limit, .. } = claim;
+        let Claim { worker, heads, limit } = claim;
         let now = shared.elapsed();
-        if claim.heads.is_empty() {
+        if heads.is_empty() {
             return Ok(Turn::Nothing);
         }
         shared.ledger.claim_sent();
@@ -218,7 +218,7 @@ impl Intake {
                 return Err(error);
             }
         };
-        if self.routes.note(&jobs, limit, now, shared.draw()) {
+        if self.routes.note(heads, &jobs, limit, now, shared.draw()) {
             // Short: what the remembered positions or the old listing missed is found by one more
             // turn, unless this one was listed afresh and gave nothing.
             self.is_listed = jobs.is_empty() && !was_listed;

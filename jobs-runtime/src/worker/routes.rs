@@ -4,7 +4,8 @@
 //!    never walks the dead entries at the head; it returns to the head when a claim comes back
 //!    short, on a wake-up, and a few times a second, or less often where that takes long.
 //! 2. Of a route that it can't read it tries one job per cool-down, so that the job says why it
-//!    waits and a rollout stays cheap.
+//!    waits and a rollout stays cheap. Where other jobs come first, the try is made with the claims from
+//!    the head alone: a claim from many heads costs several times that from one.
 //! 3. Suspects that it reads stand apart from all others. One that it can't read will not run here,
 //!    so it is tried like any foreign job.
 
@@ -33,6 +34,8 @@ struct Known {
     route: Route,
     verdict: RouteVerdict,
     after: Option<Place>,
+    /// Whether a claim has asked for a job of it since the listing.
+    is_asked: bool,
 }
 
 impl Known {
@@ -80,7 +83,10 @@ impl Routes {
     ) {
         self.known = listed
             .into_iter()
-            .map(|(queue, route)| Known { verdict: judge(&route), queue, route, after: None })
+            .map(|(queue, route)| {
+                let verdict = judge(&route);
+                Known { queue, route, verdict, after: None, is_asked: false }
+            })
             .collect();
         self.probe_at.retain(|_, at| *at > now);
         self.returned_at = now;
@@ -118,7 +124,9 @@ impl Routes {
         let heads = self.known.iter().filter(is_wanted).filter_map(|known| {
             let limit = match known.verdict {
                 RouteVerdict::Reads | RouteVerdict::Malformed => limit,
-                RouteVerdict::Foreign(_) if self.is_cooling(known, now) => return None,
+                RouteVerdict::Foreign(_) if known.is_asked || self.is_cooling(known, now) => {
+                    return None;
+                }
                 RouteVerdict::Foreign(_) => 1,
             };
             let Known { queue, route, after, .. } = known;
@@ -132,15 +140,22 @@ impl Routes {
         self.probe_at.get(&key).is_some_and(|at| *at > now)
     }
 
-    /// Takes in what a claim gave; answers whether it came back short of what the heads could give,
-    /// so that the index should be listed again.
+    /// Takes in what a claim from these heads gave; answers whether it came back short of what they could
+    /// give, so that the index should be listed again.
     pub(crate) fn note(
         &mut self,
+        heads: &[Head],
         jobs: &[ClaimedJob],
         limit: u32,
         now: Duration,
         draw: u64,
     ) -> bool {
+        // They come in the order of what is known.
+        let mut heads = heads.iter().peekable();
+        for known in &mut self.known {
+            let is_of = |head: &&Head| head.route == known.route && head.queue == known.queue;
+            known.is_asked |= heads.next_if(is_of).is_some();
+        }
         // Mostly all are of one route, which is then made once.
         for alike in jobs.chunk_by(have_one_route) {
             let (route, queue) = (alike[0].route(), &alike[0].queue);

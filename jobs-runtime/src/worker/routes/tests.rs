@@ -47,7 +47,7 @@ fn listed(routes: &mut Routes, now: Duration) {
 fn a_claim_starts_where_the_last_one_ended_and_returns_to_the_head() {
     let mut routes = Routes::default();
     listed(&mut routes, NOW);
-    let is_short = routes.note(&[job(1, "known.a"), job(2, "known.a")], 2, NOW, MIDDLE);
+    let is_short = noted(&mut routes, &[job(1, "known.a"), job(2, "known.a")], 2);
     assert!(!is_short);
     assert_eq!(routes.heads(NOW, 2, Plan::Apart)[0].after, Some(job(2, "known.a").place));
     assert!(!routes.is_return_due(NOW));
@@ -77,6 +77,24 @@ fn returns_that_take_long_come_less_often() {
     assert_eq!(returned(&mut routes, usual), after(300));
 }
 
+/// A claim from all heads that gave these jobs; whether it came back short.
+fn noted(routes: &mut Routes, jobs: &[ClaimedJob], limit: u32) -> bool {
+    let heads = routes.heads(NOW, limit, Plan::Apart);
+    routes.note(&heads, jobs, limit, NOW, MIDDLE)
+}
+
+#[test]
+fn a_foreign_route_behind_others_is_asked_for_once_a_listing() {
+    let mut routes = Routes::default();
+    listed(&mut routes, NOW);
+    assert_eq!(routes.heads(NOW, 2, Plan::Apart).len(), 2);
+    noted(&mut routes, &[job(1, "known.a"), job(2, "known.a")], 2);
+    let heads = routes.heads(NOW, 2, Plan::Apart);
+    assert_eq!(heads.len(), 1, "the claims that follow are from one head: {heads:?}");
+    listed(&mut routes, NOW + RETURN);
+    assert_eq!(routes.heads(NOW, 2, Plan::Apart).len(), 2);
+}
+
 #[test]
 fn a_foreign_route_is_tried_once_per_cool_down() {
     let mut routes = Routes::default();
@@ -86,7 +104,7 @@ fn a_foreign_route_is_tried_once_per_cool_down() {
         heads.iter().find(|head| head.route.as_str().starts_with("foreign.")).map(|h| h.limit)
     };
     assert_eq!(foreign(&routes, NOW), Some(1));
-    routes.note(&[job(9, "foreign.b")], 8, NOW, MIDDLE);
+    noted(&mut routes, &[job(9, "foreign.b")], 8);
     assert_eq!(foreign(&routes, NOW), None);
     assert!(routes.next_probe_at().is_some_and(|at| at > NOW && at <= NOW + COOL_DOWN * 11 / 10));
     let later = NOW + COOL_DOWN / 2;
