@@ -95,9 +95,9 @@ impl Turn {
         Some((file.len(), file.modified().ok()?))
     }
 
-    fn busy(&self, doing: &str, waited: Duration) -> StoreError {
+    fn busy(doing: &str, waited: Duration, holder: Option<Holder>) -> StoreError {
         let seconds = waited.as_secs_f32();
-        let text = match holder(&self.database) {
+        let text = match holder {
             Some(Holder::ThisProcess) => format!(
                 "failed while {doing}: this process itself has held a write transaction open for \
                  {seconds} s; end it before waiting for another write, or make the write inside it \
@@ -195,11 +195,14 @@ impl Patience<'_> {
         }
         tokio::select! {
             biased;
-            () = &mut begun.last => return Err(turn.busy(self.doing, self.within)),
+            () = &mut begun.last => {
+                return Err(Turn::busy(self.doing, self.within, holder(&turn.database)));
+            }
             () = &mut begun.own => {
                 let log = turn.log();
                 if log == begun.log && holder(&turn.database) == Some(Holder::ThisProcess) {
-                    return Err(turn.busy(self.doing, LONGEST_OWN_WAIT));
+                    let own = Some(Holder::ThisProcess);
+                    return Err(Turn::busy(self.doing, LONGEST_OWN_WAIT, own));
                 }
                 begun.log = log;
                 begun.own = Box::pin(sleep(LONGEST_OWN_WAIT));
