@@ -32,6 +32,8 @@ pub(crate) struct Outage {
 struct Away {
     since: Duration,
     failed_at: Duration,
+    /// When the first call was answered after that.
+    back_at: Option<Duration>,
     told_at: Duration,
 }
 
@@ -86,11 +88,12 @@ impl Outage {
     fn failed(&self, now: Duration) -> News {
         let mut away = self.away.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(known) = away.as_mut() else {
-            *away = Some(Away { since: now, failed_at: now, told_at: now });
+            *away = Some(Away { since: now, failed_at: now, back_at: None, told_at: now });
             self.is_on.store(true, Ordering::Relaxed);
             return News::Begins;
         };
         known.failed_at = known.failed_at.max(now);
+        known.back_at = None;
         if now.saturating_sub(known.told_at) < REMIND {
             return News::Known;
         }
@@ -101,9 +104,10 @@ impl Outage {
     /// How long the store was away, if that has ended.
     fn over(&self, now: Duration) -> Option<Duration> {
         let mut away = self.away.lock().unwrap_or_else(PoisonError::into_inner);
+        let back_at = *away.as_mut()?.back_at.get_or_insert(now);
         let ended = away.take_if(|away| now.saturating_sub(away.failed_at) >= CALM)?;
         self.is_on.store(false, Ordering::Relaxed);
-        Some(ended.failed_at.saturating_sub(ended.since))
+        Some(back_at.saturating_sub(ended.since))
     }
 }
 
@@ -132,7 +136,7 @@ mod tests {
         outage.failed(at(10));
         outage.failed(at(19));
         assert_eq!(outage.over(at(20)), None, "one failed a second ago");
-        assert_eq!(outage.over(at(21)), Some(at(9)));
+        assert_eq!(outage.over(at(21)), Some(at(10)), "until the first answer");
         assert_eq!(outage.over(at(22)), None, "it is told once");
         assert_eq!(outage.failed(at(30)), News::Begins);
     }
