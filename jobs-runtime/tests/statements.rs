@@ -32,6 +32,15 @@ async fn nothing(_: Nothing, _: JobContext<()>) -> Result<(), JobError> {
     Ok(())
 }
 
+/// Comes before its time.
+#[derive(Debug, Clone, Serialize, Deserialize, Job)]
+#[job(kind = "test.early", version = "1.0.0")]
+struct Early {}
+
+async fn early(_: Early, _: JobContext<()>) -> Result<Outcome, JobError> {
+    Ok(Outcome::Snooze(Duration::from_hours(1)))
+}
+
 /// How far the clock moves on at a time.
 const STEP: Duration = Duration::from_millis(50);
 
@@ -54,7 +63,7 @@ fn stage() -> Stage {
 /// Works for a span of virtual time; answers how often what was called meanwhile, and what the worker
 /// says at its end.
 async fn work(stage: &Stage, concurrency: usize, span: Duration) -> (Calls, DrainReport) {
-    let handlers = Registry::new().handle(nothing).build().expect("one handler");
+    let handlers = Registry::new().handle(nothing).handle(early).build().expect("two handlers");
     let (stop, stopped) = oneshot::channel::<()>();
     // The heartbeat's thread lives in real time: this lease outlives the span.
     let worker = Worker::new(&stage.jobs, handlers, ()).concurrency(concurrency);
@@ -167,6 +176,7 @@ async fn a_success_that_could_not_be_stored_at_once_says_so() {
         added.into_iter().map(jobs_runtime::Enqueued::id).collect::<Vec<_>>()
     };
     let late = ids(3).await;
+    let snoozed = store.jobs.enqueue(Early {}).await.expect("it is stored").id();
     // With the pauses between its tries, the sixth comes 1.55 s after the first.
     for _ in 0..5 {
         store.counter.fail("settle");
@@ -174,14 +184,15 @@ async fn a_success_that_could_not_be_stored_at_once_says_so() {
     let (_, report) = work(&store, 10, Duration::from_secs(5)).await;
     let in_time = ids(3).await;
     let (_, next) = work(&store, 10, Duration::from_secs(5)).await;
-    assert_eq!((report.settled, next.settled), (3, 3));
+    assert_eq!((report.settled, next.settled), (4, 3));
     for id in late {
         let events = store.jobs.inspect().events(id).await.expect("its history");
         let told: Vec<_> = events.iter().map(|event| (event.kind, &*event.text)).collect();
         let text = "its handler ended 1 s before that could be stored";
         assert_eq!(told, [(EventKind::SettledLate, text)]);
     }
-    for id in in_time {
+    // What is no success took no time that anyone would read off it.
+    for id in in_time.into_iter().chain([snoozed]) {
         assert_eq!(store.jobs.inspect().events(id).await.expect("its history"), []);
     }
 }

@@ -44,7 +44,12 @@ impl Options {
         if self.dry_run {
             return if cx.output.is_json { json(&DryAnswer { sql }) } else { print(&sql) };
         }
-        let was_there = cx.globals.builder().require_migrated().open(url).await.is_ok();
+        let was_there = match cx.globals.builder().require_migrated().open(url).await {
+            Ok(_) => true,
+            // Not that it was not there.
+            Err(error) if error.is_transient() => return Err(error.into()),
+            Err(_) => false,
+        };
         let jobs = cx.globals.builder().open(url).await?;
         if cx.output.is_json {
             let store = &*jobs.store_id().0;

@@ -2,7 +2,8 @@
 //!
 //! 1. An outage is told by one line when it begins, by one a minute while it lasts, and by one when it is
 //!    over, however many calls fail.
-//! 2. It is over when a call is answered and none has failed for [`CALM`].
+//! 2. It is over when a call is answered and none has failed for [`CALM`]. Of those that come by themselves, and
+//!    soon: claims, settlements, promotions and renewals.
 //!
 //! Only a store that is away makes an outage. What it refuses is told by the call that it refused.
 

@@ -31,10 +31,10 @@ const BATCH: usize = 1_000;
 const LOCKED_PAUSE: Duration = Duration::from_secs(1);
 /// The first pause between two tries while the store can't be reached; it doubles.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
-/// A success that is stored so long after its first try is noted as late.
-const LATE: Duration = Duration::from_secs(1);
 /// The longest of these pauses.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+/// A success that is stored so long after its first try is noted as late.
+const LATE: Duration = Duration::from_secs(1);
 
 /// A run that ended and is not settled yet.
 #[derive(Debug)]
@@ -383,10 +383,10 @@ fn settlement<S>(shared: &Shared<S>, ended: &Ended) -> Settlement {
 }
 
 /// What the history says of a clean success that could not be stored at once: else what the run seems to
-/// have taken would be the handler's doing.
+/// have taken would be the handler's doing. It counts from the first try, so it never says too much.
 fn late(ended: &Ended, now: Duration) -> Option<NewEvent> {
     let late = now.saturating_sub(ended.tried_at?);
-    (late >= LATE).then(|| NewEvent {
+    (ended.ending == Ending::Done && late >= LATE).then(|| NewEvent {
         kind: EventKind::SettledLate,
         class: SETTLED_LATE.to_owned(),
         text: format!("its handler ended {} s before that could be stored", late.as_secs()),

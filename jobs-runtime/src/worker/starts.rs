@@ -32,7 +32,8 @@ impl Starts {
 
     /// A run has had its first turn: it has ended, or waits for something.
     pub(crate) fn had_turn(&self) {
-        // None is left where it took so long that nobody waited for it.
+        // None is left where it took so long that nobody waited for it. Counted for a later run, it ends a wait
+        // early, which costs a smaller batch and nothing else.
         let one_less = self
             .waiting
             .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |runs| runs.checked_sub(1));

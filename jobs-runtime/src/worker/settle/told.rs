@@ -127,47 +127,24 @@ fn failed<S>(
     let (job, kind) = (ended.run.fence.job.0, &*ended.kind);
     let Run { counters, budget, .. } = &ended.run;
     let (nth, of) = (counters.failures.saturating_add(1), budget.max_failures);
-    log::FAILED.write(shared.elapsed(), |left_out| match (state, due) {
+    let then = match (state, due) {
         (State::Dead, _) => {
-            tracing::error!(
-                job,
-                kind,
-                class,
-                error,
-                left_out,
-                "dead letter after failure {nth} of {of}"
-            );
+            return log::FAILED.write(shared.elapsed(), |left_out| {
+                tracing::error!(
+                    job,
+                    kind,
+                    class,
+                    error,
+                    left_out,
+                    "dead letter after failure {nth} of {of}"
+                );
+            });
         }
-        (State::Cancelled, _) => {
-            tracing::warn!(
-                job,
-                kind,
-                class,
-                error,
-                left_out,
-                "failed {nth} of {of}; it was cancelled"
-            );
-        }
-        (_, Due::In(wait)) => {
-            let wait = log::rounded(wait);
-            tracing::warn!(
-                job,
-                kind,
-                class,
-                error,
-                left_out,
-                "failed {nth} of {of}; again in {wait:?}"
-            );
-        }
-        (_, Due::At(_) | Due::Unchanged) => {
-            tracing::warn!(
-                job,
-                kind,
-                class,
-                error,
-                left_out,
-                "failed {nth} of {of}; it runs again"
-            );
-        }
+        (State::Cancelled, _) => "it was cancelled".to_owned(),
+        (_, Due::In(wait)) => format!("again in {:?}", log::rounded(wait)),
+        (_, Due::At(_) | Due::Unchanged) => "it runs again".to_owned(),
+    };
+    log::FAILED.write(shared.elapsed(), |left_out| {
+        tracing::warn!(job, kind, class, error, left_out, "failed {nth} of {of}; {then}");
     });
 }

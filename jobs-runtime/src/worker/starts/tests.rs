@@ -40,5 +40,5 @@ async fn a_run_that_gets_no_thread_holds_nobody_up_for_long_and_only_once() {
     starts.had_turn();
     starts.add(1);
     let mut waiting = pin!(starts.had_turns());
-    assert!(poll!(&mut waiting).is_pending(), "its late turn counts for no other run");
+    assert!(poll!(&mut waiting).is_pending(), "its late turn, had before, counts for no other run");
 }

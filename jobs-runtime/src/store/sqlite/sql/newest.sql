@@ -2,7 +2,7 @@
 -- ?1 state, ?2 queue, ?3 kind, ?4 error class, ?5 build that enqueued it, ?6 build that wrote its latest
 -- event, ?7 enqueued from, ?8 and before, ?9 ended from, ?10 and before, ?11 before this id, each or null;
 -- ?12 limit.
--- Whose history a build is in at all is found once, and where the first of them is: a build that none or
+-- Whose history a build is in at all is found once, and where the last of them is: a build that none or
 -- few have costs no look at each job.
 SELECT
     job.id, job.state, job.queue, job.kind, job.version, job.min_reader, job.payload, job.headers,
