@@ -128,21 +128,9 @@ enum Turn {
 }
 
 impl Intake {
-    /// One claim, and a listing of the routes before it where that is due.
+    /// One claim, and a listing of the routes before it where that is due. Without a free slot only
+    /// the listing: a worker that is always full must hear of suspects too.
     async fn turn<S>(
-        &mut self,
-        shared: &Shared<S>,
-        worker: WorkerId,
-        limit: u32,
-    ) -> Result<Turn, StoreError> {
-        let begun = shared.elapsed();
-        let turn = self.list_and_claim(shared, worker, limit).await;
-        self.routes.took(shared.elapsed().saturating_sub(begun));
-        turn
-    }
-
-    /// Without a free slot only the listing: a worker that is always full must hear of suspects too.
-    async fn list_and_claim<S>(
         &mut self,
         shared: &Shared<S>,
         worker: WorkerId,

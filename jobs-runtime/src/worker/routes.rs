@@ -2,7 +2,7 @@
 //!
 //! 1. A route that this build reads is claimed from where its last claim ended, so that a claim
 //!    never walks the dead entries at the head; it returns to the head when a claim comes back
-//!    short, on a wake-up, and a few times a second, or less often where that takes long.
+//!    short, on a wake-up, and a few times a second.
 //! 2. Of a route that it can't read it tries one job per cool-down, so that the job says why it
 //!    waits and a rollout stays cheap. Where other jobs come first, the try is made with the claims from
 //!    the head alone: a claim from many heads costs several times that from one.
@@ -20,13 +20,8 @@ use super::suspects::Plan;
 /// How long a route that this build can't read is left alone after one job of it was tried, moved
 /// by up to a tenth.
 pub(crate) const COOL_DOWN: Duration = Duration::from_secs(10);
-/// How often claims return to the head of their routes.
+/// How often claims return to the head of their routes at the latest.
 pub(crate) const RETURN: Duration = Duration::from_millis(250);
-/// Of a worker's time, what returns may add to its claims: a twentieth. A snapshot that is held elsewhere keeps
-/// every dead entry, and a return walks them all.
-const RETURN_PART: u32 = 20;
-/// How often claims return however long that takes.
-const RETURN_AT_LEAST: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]
 struct Known {
@@ -46,31 +41,12 @@ impl Known {
 }
 
 /// What a worker knows of the ready index.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Routes {
     known: Vec<Known>,
     /// When the next job of a foreign route may be tried.
     probe_at: HashMap<(QueueName, Route), Duration>,
     returned_at: Duration,
-    /// How long after it the next return is due.
-    pause: Duration,
-    /// Whether the claim that comes next starts at the head.
-    is_return: bool,
-    /// How long the last claim took that did not.
-    usual: Duration,
-}
-
-impl Default for Routes {
-    fn default() -> Self {
-        Self {
-            known: Vec::new(),
-            probe_at: HashMap::new(),
-            returned_at: Duration::ZERO,
-            pause: RETURN,
-            is_return: false,
-            usual: Duration::MAX,
-        }
-    }
 }
 
 impl Routes {
@@ -90,22 +66,11 @@ impl Routes {
             .collect();
         self.probe_at.retain(|_, at| *at > now);
         self.returned_at = now;
-        self.is_return = true;
     }
 
     /// Whether it is time to return to the head.
     pub(crate) fn is_return_due(&self, now: Duration) -> bool {
-        now >= self.returned_at + self.pause
-    }
-
-    /// Takes in how long a claim took, and the listing before it where there was one.
-    pub(crate) fn took(&mut self, span: Duration) {
-        if std::mem::take(&mut self.is_return) {
-            let more = span.saturating_sub(self.usual);
-            self.pause = more.saturating_mul(RETURN_PART).clamp(RETURN, RETURN_AT_LEAST);
-        } else {
-            self.usual = span;
-        }
+        now >= self.returned_at + RETURN
     }
 
     /// Whether suspects are ready that this build reads.

@@ -8,8 +8,8 @@
 //!    who can't lock files.
 //!
 //! Two files make the line: `line` is locked by who writes, `next` by who comes after it. Since the next one
-//! keeps `next` until it has `line`, nobody else can be quicker; and a lock of a process that dies is dropped
-//! for it. Only writers that have work without end stand here. Everybody else asks SQLite by itself, and is
+//! keeps `next` until it has `line`, nobody else can be quicker; and a lock of a process that dies, with
+//! all that it forked, is dropped for it. Only writers that have work without end stand here. Everybody else asks SQLite by itself, and is
 //! let in between two of them: see [`turn`](super::turn).
 //!
 //! Rejected: asking SQLite again and again. Its lock wakes nobody, so four processes spent a third of

@@ -56,27 +56,6 @@ fn a_claim_starts_where_the_last_one_ended_and_returns_to_the_head() {
     assert_eq!(routes.heads(NOW, 2, Plan::Apart)[0].after, None);
 }
 
-#[test]
-fn returns_that_take_long_come_less_often() {
-    let mut routes = Routes::default();
-    let usual = Duration::from_millis(10);
-    let returned = |routes: &mut Routes, took| {
-        listed(routes, NOW);
-        routes.took(took);
-        (1..=600)
-            .map(|tenth| NOW + Duration::from_millis(tenth * 100))
-            .find(|at| routes.is_return_due(*at))
-    };
-    let after = |ms| Some(NOW + Duration::from_millis(ms));
-    assert_eq!(returned(&mut routes, usual * 30), after(300), "nothing to compare it with");
-    routes.took(usual);
-    assert_eq!(returned(&mut routes, usual), after(300));
-    assert_eq!(returned(&mut routes, usual * 2), after(300), "its twenty times are little");
-    assert_eq!(returned(&mut routes, usual * 6), after(1_000));
-    assert_eq!(returned(&mut routes, usual * 600), after(5_000));
-    assert_eq!(returned(&mut routes, usual), after(300));
-}
-
 /// A claim from all heads that gave these jobs; whether it came back short.
 fn noted(routes: &mut Routes, jobs: &[ClaimedJob], limit: u32) -> bool {
     let heads = routes.heads(NOW, limit, Plan::Apart);
