@@ -11,7 +11,7 @@ use super::lease::Tenure;
 use super::shared::{Shared, pause};
 use crate::log;
 
-/// How many jobs one statement promotes, sweeps, recalls or prunes.
+/// How many jobs one statement promotes, takes back, ends, recalls or prunes.
 const BATCH: u32 = 1_000;
 /// How often scheduled jobs are looked for when none is known and nothing wakes the worker.
 const PROMOTE_AT_LEAST: Duration = Duration::from_secs(5);
