@@ -95,6 +95,10 @@ impl<S: Clone + Send + Sync + 'static> Worker<S> {
     /// [`Configuration`](ErrorKind::Configuration) for a setting outside its range;
     /// [`Store`](ErrorKind::Store) when the worker can't register; [`Broken`](ErrorKind::Broken) when
     /// a part of it can't start or panics. Once it runs, troubles of the store are logged and retried.
+    ///
+    /// # Cancel safety
+    /// As [`run_until`](Self::run_until). SIGTERM and SIGINT don't end the process by themselves after a
+    /// dropped call; one that came before the drop still ends it when the grace period does.
     pub async fn run_until_terminated(self) -> Result<DrainReport, Error> {
         let budget = Budget::ask(self.wanted.stated).await?;
         let wired = self.wire(budget, Notifier::of_process())?;
