@@ -62,8 +62,8 @@ impl Split {
     }
 }
 
-/// The steps behind the quiet one, the longest first, as parts of a grace period: handlers that were
-/// asked return; those that were not are aborted and given back; the worker is closed; the process ends.
+/// The steps behind the quiet one, the longest first, as parts of a grace period: in which handlers that
+/// are asked return, what is aborted is given back, the worker is closed, and the process ends.
 const STEPS: [u32; 4] = [35, 15, 5, 5];
 /// So many parts are a grace period.
 const WHOLE: u32 = 300;
