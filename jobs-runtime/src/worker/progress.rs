@@ -46,7 +46,7 @@ async fn write<S>(shared: &Shared<S>, runs: &[(Fence, Arc<RunSignals>)]) {
     let written = match shared.store().note_progress(&notes).await {
         Ok(written) => written,
         Err(error) => {
-            shared.tell_failed(&log::PROGRESS, "write how far runs have come", &error);
+            shared.tell_failed(&log::PROGRESS, &error);
             vec![false; notes.len()]
         }
     };

@@ -41,7 +41,7 @@ pub(super) async fn schedule_loop<S>(shared: Arc<Shared<S>>) {
         let sleep = match turn(&shared, worker, &mut declared).await {
             Ok(next) => next.unwrap_or(LOOK_EVERY).min(jittered(LOOK_EVERY, shared.draw())),
             Err(error) => {
-                shared.tell_failed(&log::SCHEDULE, "keep the schedules", &error);
+                shared.tell_failed(&log::SCHEDULE, &error);
                 jittered(AGAIN, shared.draw())
             }
         };

@@ -20,7 +20,7 @@ use super::starts::Starts;
 use super::systemd::Notifier;
 use crate::client::Jobs;
 use crate::judge::Build;
-use crate::log::Seldom;
+use crate::log::Retried;
 use crate::registry::Handlers;
 use crate::run::{Board, Reason};
 use crate::telemetry::Meters;
@@ -102,14 +102,10 @@ impl<S> Shared<S> {
         self.outage.holds(self.elapsed(), error, call)
     }
 
-    /// Tells of a call that failed and is made again. `call` says what was wanted; `line` holds what is told of
-    /// it to one line a minute.
-    pub(crate) fn tell_failed(&self, line: &Seldom, call: &'static str, error: &StoreError) {
-        if !self.is_outage(error, call) {
-            line.write(self.elapsed(), || {
-                let error = jobs_core::chain(error);
-                tracing::warn!(error, "can't {call}; trying again");
-            });
+    /// Tells of a call that failed: of an outage as all calls do, of anything else by its own line.
+    pub(crate) fn tell_failed(&self, call: &Retried, error: &StoreError) {
+        if !self.is_outage(error, call.call) {
+            call.write(self.elapsed(), error);
         }
     }
 

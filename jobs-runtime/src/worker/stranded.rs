@@ -138,8 +138,8 @@ async fn end<S>(shared: &Shared<S>, stranded: &[Stranded]) {
             Strand { by: shared.author(), routes: &routes, waited: deadline, limit: BATCH };
         match shared.store().strand(&strand).await {
             Ok(0) => return,
-            Ok(jobs) => tracing::warn!(jobs, "ended stranded jobs; a redrive brings them back"),
             Err(error) if shared.is_outage(&error, "end stranded jobs") => return,
+            Ok(jobs) => tracing::warn!(jobs, "ended stranded jobs; a redrive brings them back"),
             Err(error) => {
                 let error = jobs_core::chain(&error);
                 tracing::warn!(error, "can't end stranded jobs; trying again");

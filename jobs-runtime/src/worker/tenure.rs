@@ -70,7 +70,7 @@ pub(super) async fn tenure_loop<S>(shared: Arc<Shared<S>>) {
         match register(&shared).await {
             Ok(()) => earlier.extend(lost.map(|worker| Earlier { worker, runs })),
             Err(error) => {
-                shared.tell_failed(&log::REGISTER, "register anew", &error);
+                shared.tell_failed(&log::REGISTER, &error);
                 let wait = jobs_core::jittered(shared.settings.poll_interval, shared.draw());
                 if pause(&shared, wait).await {
                     return;

@@ -31,7 +31,7 @@ pub(super) async fn promote_loop<S>(shared: Arc<Shared<S>>) {
                 promoted
             }
             Err(error) => {
-                shared.tell_failed(&log::PROMOTE, "promote", &error);
+                shared.tell_failed(&log::PROMOTE, &error);
                 Promoted { count: 0, next_in: Some(Duration::from_secs(1)) }
             }
         };
@@ -65,7 +65,7 @@ pub(super) async fn sweep_loop<S>(shared: Arc<Shared<S>>) {
         if shared.tenancy.may_sweep(shared.elapsed()) && shared.worker().is_some() {
             match sweep(&shared, grace).await {
                 Ok(()) => grace = Duration::ZERO,
-                Err(error) => shared.tell_failed(&log::SWEEP, "sweep", &error),
+                Err(error) => shared.tell_failed(&log::SWEEP, &error),
             }
         }
         if pause(&shared, jittered(lease.sweep(), shared.draw())).await {
@@ -111,7 +111,7 @@ async fn expire<S>(shared: &Shared<S>) {
         match shared.store().expire(BATCH).await {
             Ok(expired) if expired >= BATCH => tokio::task::yield_now().await,
             Ok(_) => return,
-            Err(error) => return shared.tell_failed(&log::EXPIRE, "end expired jobs", &error),
+            Err(error) => return shared.tell_failed(&log::EXPIRE, &error),
         }
     }
 }
@@ -121,7 +121,7 @@ async fn prune<S>(shared: &Shared<S>) {
         match shared.store().prune(shared.settings.retention, BATCH).await {
             Ok(pruned) if pruned >= BATCH => tokio::task::yield_now().await,
             Ok(_) => return,
-            Err(error) => return shared.tell_failed(&log::PRUNE, "prune", &error),
+            Err(error) => return shared.tell_failed(&log::PRUNE, &error),
         }
     }
 }
