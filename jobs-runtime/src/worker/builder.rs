@@ -126,8 +126,8 @@ impl<S: Clone + Send + Sync + 'static> Worker<S> {
     /// cancelled ones 7 days, dead letters 30 days.
     ///
     /// [`Retention::FOREVER`] deletes nothing, and [`Duration::MAX`] nothing of one state; then someone
-    /// else should: `jobs prune`, or [`Jobs::prune`]. Every worker deletes for all kinds by its own
-    /// retention, so the shortest among the live ones counts.
+    /// else should: `jobs prune`, or [`Jobs::prune`](crate::Jobs::prune). Every worker deletes for all
+    /// kinds by its own retention, so the shortest among the live ones counts.
     ///
     /// What is deleted binds no unique key and answers no wait: keep succeeded jobs for at least the
     /// longest period of [`unique_for`](crate::Enqueue::unique_for).
