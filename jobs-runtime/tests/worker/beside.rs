@@ -1,6 +1,6 @@
 //! Runs beside one another.
 
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::{Arc, Barrier, Condvar, Mutex};
 
 use jobs_runtime::State;
 use jobs_runtime::prelude::*;
@@ -48,5 +48,56 @@ async fn a_handler_that_blocks_its_thread_holds_up_no_other() {
         gate.open();
         assert_eq!(ended(&jobs, blocked).await.state, State::Succeeded);
         assert_eq!(running.stop().await.settled, 21);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn handlers_that_block_their_threads_hold_up_none_that_were_claimed_with_them() {
+    for jobs in open().await {
+        let gate = Gate::default();
+        let handlers = Registry::new().handle(block_or_pass).build().unwrap();
+        // Before the worker starts, so that one claim takes them all: three of four threads block.
+        let mut blocked = Vec::new();
+        let mut passing = Vec::new();
+        for nth in 0..60 {
+            if nth % 20 == 7 {
+                blocked.push(jobs.enqueue(act("block")).await.unwrap().id());
+            } else {
+                passing.push(jobs.enqueue(act("")).await.unwrap().id());
+            }
+        }
+        let running = Running::start(worker(&jobs, handlers, gate.clone()).concurrency(60));
+        for id in passing {
+            assert_eq!(ended(&jobs, id).await.state, State::Succeeded);
+        }
+        for id in &blocked {
+            assert!(is_running(&jobs.job(*id).await.unwrap().unwrap()));
+        }
+        gate.open();
+        assert_eq!(running.stop().await.settled, 60);
+    }
+}
+
+async fn meet_in_place(_: Act, cx: JobContext<Arc<Barrier>>) -> Result<(), JobError> {
+    tokio::task::block_in_place(|| cx.state.wait());
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn handlers_that_block_in_place_run_beside_one_another_whatever_the_threads() {
+    const RUNS: usize = 20;
+    for jobs in open().await {
+        let handlers = Registry::new().handle(meet_in_place).build().unwrap();
+        let mut runs = Vec::new();
+        for _ in 0..RUNS {
+            runs.push(jobs.enqueue(act("")).await.unwrap().id());
+        }
+        // Nobody passes before all are there.
+        let barrier = Arc::new(Barrier::new(RUNS));
+        let running = Running::start(worker(&jobs, handlers, barrier).concurrency(RUNS));
+        for id in runs {
+            assert_eq!(ended(&jobs, id).await.state, State::Succeeded);
+        }
+        assert_eq!(running.stop().await.settled, 20);
     }
 }
