@@ -26,8 +26,10 @@ impl Gate {
 }
 
 async fn block_or_pass(act: Act, cx: JobContext<Gate>) -> Result<(), JobError> {
-    if act.how == "block" {
-        cx.state.block();
+    match act.how.as_str() {
+        "block" => cx.state.block(),
+        "wait" => cx.stopping().await,
+        _ => {}
     }
     Ok(())
 }
@@ -75,6 +77,27 @@ async fn handlers_that_block_their_threads_hold_up_none_that_were_claimed_with_t
         }
         gate.open();
         assert_eq!(running.stop().await.settled, 60);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_run_that_waits_beside_one_that_blocks_holds_up_none_that_were_claimed_with_them() {
+    for jobs in open().await {
+        let gate = Gate::default();
+        let handlers = Registry::new().handle(block_or_pass).build().unwrap();
+        let mut passing = Vec::new();
+        for how in ["wait", "block"] {
+            jobs.enqueue(act(how)).await.unwrap();
+        }
+        for _ in 0..10 {
+            passing.push(jobs.enqueue(act("")).await.unwrap().id());
+        }
+        let running = Running::start(worker(&jobs, handlers, gate.clone()).concurrency(12));
+        for id in passing {
+            assert_eq!(ended(&jobs, id).await.state, State::Succeeded);
+        }
+        gate.open();
+        assert_eq!(running.stop().await.settled, 12);
     }
 }
 
