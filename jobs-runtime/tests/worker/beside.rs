@@ -4,31 +4,37 @@ use std::sync::{Arc, Barrier, Condvar, Mutex};
 
 use jobs_runtime::State;
 use jobs_runtime::prelude::*;
+use tokio::sync::Notify;
 
 use crate::support::{Act, Running, act, ended, is_running, open, worker};
 
-/// What a handler waits for without yielding.
+/// What handlers wait for, one without yielding.
 #[derive(Debug, Clone, Default)]
-struct Gate(Arc<(Mutex<bool>, Condvar)>);
+struct Gate(Arc<(Mutex<bool>, Condvar, Notify)>);
 
 impl Gate {
     fn block(&self) {
-        let (is_open, opened) = &*self.0;
+        let (is_open, opened, _) = &*self.0;
         let closed = is_open.lock().unwrap();
         drop(opened.wait_while(closed, |is_open| !*is_open).unwrap());
     }
 
+    async fn wait(&self) {
+        self.0.2.notified().await;
+    }
+
     fn open(&self) {
-        let (is_open, opened) = &*self.0;
+        let (is_open, opened, told) = &*self.0;
         *is_open.lock().unwrap() = true;
         opened.notify_all();
+        told.notify_one();
     }
 }
 
 async fn block_or_pass(act: Act, cx: JobContext<Gate>) -> Result<(), JobError> {
     match act.how.as_str() {
         "block" => cx.state.block(),
-        "wait" => cx.stopping().await,
+        "wait" => cx.state.wait().await,
         _ => {}
     }
     Ok(())
