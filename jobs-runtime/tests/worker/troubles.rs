@@ -221,7 +221,40 @@ async fn an_outcome_that_the_store_does_not_take_is_a_failure_that_says_why() {
     running.stop().await;
 }
 
-/// The only test of these that reads what all threads log.
+#[tokio::test]
+async fn a_run_with_which_every_batch_fails_keeps_no_other_from_being_settled() {
+    use StoreErrorKind::{Busy, Configuration, Full, ReadOnly, Schema, Unavailable};
+    let kinds = [Unavailable, Busy, Full, ReadOnly, Schema, Configuration];
+    let store = Planted::new();
+    let (jobs, scene) = (store.jobs(), Scene::default());
+    let mut spoiling = Vec::new();
+    let mut others = Vec::new();
+    for kind in kinds {
+        others.push(jobs.enqueue(act("")).await.unwrap().id());
+        let id = jobs.enqueue(act("")).await.unwrap().id();
+        store.plan().spoiling.insert(id, kind);
+        spoiling.push(id);
+        others.push(jobs.enqueue(act("")).await.unwrap().id());
+    }
+    let running = Running::start(playing(&jobs, &scene));
+    for id in others {
+        let record = patiently("the others are settled", ended(&jobs, id)).await;
+        assert_eq!((record.state, record.claim.0), (State::Succeeded, 1));
+    }
+    let later = jobs.enqueue(act("")).await.unwrap().id();
+    patiently("and so is what ends later", ended(&jobs, later)).await;
+    for id in &spoiling {
+        let record = jobs.job(*id).await.unwrap().unwrap();
+        assert_eq!((record.state, record.counters.failures), (State::Running, 0));
+    }
+    store.plan().spoiling.clear();
+    for id in spoiling {
+        let record = patiently("they are tried again", ended(&jobs, id)).await;
+        assert_eq!((record.state, record.claim.0), (State::Succeeded, 1));
+    }
+    running.stop().await;
+}
+
 #[tokio::test]
 async fn a_renewal_beside_the_close_of_its_worker_tells_of_no_lost_lease() {
     let (store, lines) = (Planted::new(), Lines::default());
