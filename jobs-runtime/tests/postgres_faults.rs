@@ -61,6 +61,34 @@ fn a_held_key_delays_no_settlement_of_others() {
 }
 
 #[test]
+fn what_a_trigger_refuses_is_not_told_as_a_server_that_is_away() {
+    with_store(async |subject| {
+        let (worker, runs) = running(&subject, &vec![job(); 2]).await;
+        subject
+            .sql(
+                "CREATE FUNCTION {schema}.refuse() RETURNS trigger LANGUAGE plpgsql \
+                 AS $$ BEGIN RAISE 'not this one'; END $$",
+            )
+            .await;
+        let refused = runs[0].fence.job;
+        let trigger = format!(
+            "CREATE TRIGGER refuse BEFORE UPDATE ON {{schema}}.job FOR EACH ROW \
+             WHEN (OLD.id = {refused}) EXECUTE FUNCTION {{schema}}.refuse()"
+        );
+        subject.sql(&trigger).await;
+        let ended = |job| transition(&Run::from(job), &Ending::Done, &Ladder::default(), 0);
+        let settlements: Vec<Settlement> = runs.iter().map(ended).collect();
+        let error = subject.store.settle(&author(worker), &settlements).await.unwrap_err();
+        assert_eq!(error.kind(), StoreErrorKind::Invalid, "{error:?}");
+        let told =
+            "could not settle runs: a trigger on the tables of jobs refused it: not this one";
+        assert_eq!(format!("{error:?}"), told);
+        let settled = settle(&subject, worker, &runs[1..], &Ending::Done).await;
+        assert_eq!(settled, [Settled::Applied(State::Succeeded)]);
+    });
+}
+
+#[test]
 fn a_reread_answers_the_rows_beside_a_locked_one() {
     with_store(async |subject| {
         let (_, runs) = running(&subject, &vec![job(); 2]).await;
