@@ -313,7 +313,7 @@ impl<S: Clone + Send + Sync + 'static> Worker<S> {
             tally: Tally::default(),
             meters,
             pulse: shared::Pulse::default(),
-            outage: outage::Outage::default(),
+            outage: outage::StoreOutage::default(),
             notifier,
         });
         Ok(Wired {

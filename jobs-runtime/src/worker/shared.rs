@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::lease::{Tenancy, Tenure};
 use super::ledger::Ledger;
-use super::outage::Outage;
+use super::outage::StoreOutage;
 use super::queues::Running;
 use super::settings::Settings;
 use super::settle::Ended;
@@ -53,7 +53,7 @@ pub(crate) struct Shared<S> {
     pub(crate) tally: Tally,
     pub(crate) meters: Meters,
     pub(crate) pulse: Pulse,
-    pub(crate) outage: Outage,
+    pub(crate) outage: StoreOutage,
     pub(super) notifier: Notifier,
 }
 
