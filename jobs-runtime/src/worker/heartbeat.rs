@@ -155,7 +155,7 @@ async fn beat<S>(
         Err(error) if error.kind() == StoreErrorKind::Schema => {
             if !shared.outdated.is_cancelled() {
                 let error = jobs_core::chain(&error);
-                tracing::error!(error, "the schema needs a newer build: draining");
+                tracing::error!(error, "this build can't work on the schema any more: draining");
                 shared.outdated.cancel();
             }
             Renewed::Renewed

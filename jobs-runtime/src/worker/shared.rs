@@ -40,7 +40,7 @@ pub(crate) struct Shared<S> {
     pub(crate) intake_ended: CancellationToken,
     /// A loop panicked: drain.
     pub(crate) broken: CancellationToken,
-    /// The schema needs a newer build: drain, and say so.
+    /// The schema is gone, or needs a newer build: drain, and say so.
     pub(crate) outdated: CancellationToken,
     /// Every loop ends.
     pub(crate) over: CancellationToken,

@@ -1,7 +1,7 @@
 //! What is logged, for tests that read it.
 
 use std::fmt::{Debug, Write as _};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
@@ -12,6 +12,18 @@ use tracing::{Event, Metadata, Subscriber};
 pub(crate) struct Lines(Arc<Mutex<Vec<String>>>);
 
 impl Lines {
+    /// What all threads of the process log, but those whose test listens to its own.
+    #[allow(dead_code, reason = "each test crate uses its part")]
+    pub(crate) fn of_all_threads() -> Self {
+        static ALL: OnceLock<Lines> = OnceLock::new();
+        let listen = || {
+            let lines = Self::default();
+            tracing::subscriber::set_global_default(lines.clone()).expect("nobody else sets one");
+            lines
+        };
+        ALL.get_or_init(listen).clone()
+    }
+
     pub(crate) fn all(&self) -> Vec<String> {
         self.0.lock().expect("no test panics while it logs").clone()
     }

@@ -16,7 +16,9 @@ use tokio::sync::Notify;
 
 use crate::lines::Lines;
 use crate::planted::Planted;
-use crate::support::{Act, Running, act, close_behind, ended, is_running, until, worker};
+use crate::support::{
+    Act, Running, SCHEMES, act, close_behind, ended, fresh, is_running, until, worker,
+};
 
 /// No wait of these tests is longer.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -257,8 +259,7 @@ async fn a_run_with_which_every_batch_fails_keeps_no_other_from_being_settled() 
 
 #[tokio::test]
 async fn a_renewal_beside_the_close_of_its_worker_tells_of_no_lost_lease() {
-    let (store, lines) = (Planted::new(), Lines::default());
-    tracing::subscriber::set_global_default(lines.clone()).expect("nobody else sets one");
+    let (store, lines) = (Planted::new(), Lines::of_all_threads());
     let jobs = store.jobs();
     // A number that no worker has of a test beside this one.
     let mut last = 0;
@@ -276,6 +277,32 @@ async fn a_renewal_beside_the_close_of_its_worker_tells_of_no_lost_lease() {
     patiently("the worker leaves", running.stop()).await;
     assert!(store.plan().met.contains("renew when done"));
     assert_eq!(lines.of("was taken back; registering anew worker=4711 "), 0);
+}
+
+#[tokio::test]
+async fn a_worker_whose_tables_are_dropped_says_so_and_leaves() {
+    let lines = Lines::of_all_threads();
+    for scheme in SCHEMES.into_iter().filter(|scheme| *scheme != "memory:") {
+        let jobs = fresh(scheme, Jobs::builder()).await;
+        let scene = Scene::default();
+        let running = Running::start(playing(&jobs, &scene));
+        let id = jobs.enqueue(act("")).await.unwrap().id();
+        ended(&jobs, id).await;
+        jobs.drop_tables().await;
+        patiently("it leaves", running.left()).await;
+        let error = jobs.enqueue(act("")).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Store(StoreErrorKind::Schema), "{error:?}");
+        let why = if scheme == "sqlite://" { "not in the file" } else { "not there" };
+        let told: Vec<String> = lines.all();
+        let told: Vec<&String> = told.iter().filter(|line| line.contains("draining")).collect();
+        let says = |line: &&&String| {
+            let parts =
+                ["can't work on the schema any more", why, "somebody dropped", "jobs migrate"];
+            parts.iter().all(|part| line.contains(part))
+        };
+        assert_eq!(told.iter().filter(says).count(), 1, "{scheme}: {told:?}");
+        assert!(!told.iter().any(|line| line.contains("newer build")), "{told:?}");
+    }
 }
 
 fn nobody() -> NewWorker {

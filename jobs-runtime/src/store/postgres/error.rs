@@ -161,7 +161,14 @@ fn kind_of_code(code: &str) -> StoreErrorKind {
 
 fn hint(kind: StoreErrorKind, code: Option<&str>) -> &'static str {
     match (kind, code) {
-        (StoreErrorKind::Schema, _) => ": the schema is not there or not ours; run `jobs migrate`",
+        (StoreErrorKind::Schema, Some("3F000" | "42P01")) => {
+            ": the tables of jobs are not there; if somebody dropped them, restore them from a backup, or make \
+             new, empty ones by `jobs migrate`"
+        }
+        (StoreErrorKind::Schema, _) => {
+            ": the tables of jobs are not as a build of jobs makes them; restore them from a backup, or \
+             undo what altered them"
+        }
         (StoreErrorKind::ReadOnly, Some("42501")) => ": this role lacks a right",
         (StoreErrorKind::ReadOnly, _) => ": the server takes no writes; is it a standby?",
         (StoreErrorKind::Full, _) => ": the server's disk is full",
