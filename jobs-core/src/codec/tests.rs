@@ -66,14 +66,14 @@ fn every_floating_point_number_comes_back_as_it_was() {
         let read: f64 = DecodeError::from_json(&encode(&number).unwrap()).unwrap();
         assert_eq!(read.to_bits(), number.to_bits(), "{number:e} became {read:e}");
     }
-    let singles = std::iter::repeat_with(|| f32::from_bits(below(random.draw())));
+    let singles = std::iter::repeat_with(|| f32::from_bits(high_bits(random.draw())));
     for number in singles.filter(|number| number.is_finite()).take(20_000) {
         let read: f32 = DecodeError::from_json(&encode(&number).unwrap()).unwrap();
         assert_eq!(read.to_bits(), number.to_bits(), "{number:e} became {read:e}");
     }
 }
 
-fn below(draw: u64) -> u32 {
+fn high_bits(draw: u64) -> u32 {
     u32::try_from(draw >> 32).expect("32 bits")
 }
 
