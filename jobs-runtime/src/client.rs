@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jobs_core::store::{Enqueued, Inspect, Operate, Reschedule, Retention, Store};
-use jobs_core::{BuildId, Clock, EnvelopeError, JobId, JobRecord, NewJob, Random, StoreId};
+use jobs_core::{BuildId, Clock, JobId, JobRecord, NewJob, Random, StoreId};
 
 pub use self::builder::JobsBuilder;
 use self::builder::Settings;
@@ -67,11 +67,7 @@ impl Jobs {
     /// As [`Enqueue`]; [`Configuration`](crate::ErrorKind::Configuration) where it would wait for longer
     /// than [`MAX_WAIT`](crate::MAX_WAIT).
     pub async fn enqueue_new(&self, job: NewJob) -> Result<Enqueued, Error> {
-        let bytes = job.payload.len();
-        if bytes > self.max_payload_bytes() {
-            let (kind, max_bytes) = (job.kind.to_string(), self.max_payload_bytes());
-            return Err(EnvelopeError::TooLarge { kind, bytes, max_bytes }.into());
-        }
+        job.check_text(self.max_payload_bytes())?;
         let due = check_wait(job.due, self.clock().now());
         let due = due.map_err(|why| Error::new(ErrorKind::Configuration, why))?;
         let job = NewJob { build: Some(self.build().clone()), due, ..job };

@@ -6,7 +6,8 @@ use std::time::Duration;
 use jobs_runtime::prelude::*;
 use jobs_runtime::store::{Redrive, Redriven};
 use jobs_runtime::{
-    Enqueued, ErrorKind, MAX_WAIT, OnConflict, State, TRACEPARENT, TraceContext, UniqueWhile,
+    Enqueued, ErrorKind, MAX_WAIT, NewJob, OnConflict, State, TRACEPARENT, TraceContext,
+    UniqueWhile,
 };
 use serde::{Deserialize, Serialize};
 
@@ -103,6 +104,18 @@ async fn a_wait_that_would_park_a_job_for_ever_is_refused() {
             assert_eq!(error.kind(), ErrorKind::Configuration, "{error}");
         }
         jobs.enqueue(act("")).delay(MAX_WAIT).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_text_that_no_build_could_read_is_refused() {
+    for jobs in open().await {
+        let deep = "[".repeat(128) + &"]".repeat(128);
+        let job = NewJob { payload: deep, ..NewJob::of(&act(""), 1_024).unwrap() };
+        let error = jobs.enqueue_new(job).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Payload, "{error:?}");
+        assert!(format!("{error:?}").contains("nested more than 127 levels deep"), "{error:?}");
+        assert_eq!(jobs.inspect().counts().await.unwrap(), [], "nothing is stored");
     }
 }
 
