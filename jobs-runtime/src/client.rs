@@ -11,7 +11,7 @@ use jobs_core::{BuildId, Clock, JobId, JobRecord, NewJob, Random, StoreId};
 
 pub use self::builder::JobsBuilder;
 use self::builder::Settings;
-use crate::enqueue::{Answer, Enqueue, Enqueueable, check_wait, store_jobs};
+use crate::enqueue::{Answer, Enqueue, Enqueueable, check_expiry, check_wait, store_jobs};
 use crate::error::{Error, ErrorKind};
 use crate::producer::Producer;
 use crate::store::{Backend, StoreDatabase};
@@ -65,11 +65,13 @@ impl Jobs {
     ///
     /// # Errors
     /// As [`Enqueue`]; [`Configuration`](crate::ErrorKind::Configuration) where it would wait for longer
-    /// than [`MAX_WAIT`](crate::MAX_WAIT).
+    /// than [`MAX_WAIT`](crate::MAX_WAIT), or is past its `expires_in` already.
     pub async fn enqueue_new(&self, job: NewJob) -> Result<Enqueued, Error> {
         job.check_text(self.max_payload_bytes())?;
-        let due = check_wait(job.due, self.clock().now());
-        let due = due.map_err(|why| Error::new(ErrorKind::Configuration, why))?;
+        let now = self.clock().now();
+        let checked =
+            check_wait(job.due, now).and_then(|due| check_expiry(&job, now).map(|()| due));
+        let due = checked.map_err(|why| Error::new(ErrorKind::Configuration, why))?;
         let job = NewJob { build: Some(self.build().clone()), due, ..job };
         Ok(Enqueued::of(store_jobs(self, &[job]).await?))
     }
