@@ -3,6 +3,7 @@
 use std::any::Any;
 
 use jobs_core::{StoreError, StoreErrorKind};
+use sqlx::error::DatabaseError;
 
 pub(super) type Result<T, E = StoreError> = std::result::Result<T, E>;
 
@@ -66,7 +67,7 @@ fn primary(error: &sqlx::Error) -> Option<i32> {
 
 /// Whether a table of ours was not found. A trigger of others may miss one of theirs.
 fn is_without_tables(error: &sqlx::Error) -> bool {
-    let missing = error.as_database_error().map(|error| error.message());
+    let missing = error.as_database_error().map(DatabaseError::message);
     let table = missing.and_then(|message| message.strip_prefix("no such table: "));
     table.is_some_and(|table| table.trim_start_matches("main.").starts_with("jobs_"))
 }
