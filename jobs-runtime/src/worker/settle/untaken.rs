@@ -1,11 +1,13 @@
 //! Runs that the store did not take, for a reason that reads as its own: away, busy, full, a standby.
 //!
-//! 1. While the store takes nothing, one call asks for all of them: for one run alone.
+//! 1. While the store takes nothing, one call asks for all of them: for one run alone, drawn by lot.
 //! 2. Where it takes that one and not the others together, each is tried alone. So a row that makes its
 //!    batch fail in such words (a trigger of the database, a page that can't be read) is left by itself.
 //! 3. Every one is tried again until it is taken, or the worker is over.
 
 use std::time::Duration;
+
+use jobs_core::below;
 
 use super::{BATCH, Ended, attempt};
 use crate::worker::shared::Shared;
@@ -14,7 +16,7 @@ use crate::worker::shared::Shared;
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 /// The longest of these pauses.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
-/// So many that fail alone, one after another, are taken for a sign that the store is away.
+/// So many that fail alone, one after another, are a sign that the store is away after all.
 const MOST_IN_A_ROW: usize = 3;
 
 /// Runs that the store did not take yet.
@@ -41,11 +43,11 @@ impl Untaken {
         self.runs.is_empty()
     }
 
-    /// Adds runs that were just tried in vain. They go before those that were tried more often, and soon.
+    /// Adds runs that were just tried in vain; they are tried again soon.
     pub(super) fn add(&mut self, runs: Vec<Ended>) {
         if !runs.is_empty() {
-            self.runs.splice(..0, runs);
-            (self.doubt, self.vain) = (Doubt::OfStore, 0);
+            self.runs.extend(runs);
+            self.vain = 0;
         }
     }
 
@@ -64,23 +66,22 @@ impl Untaken {
         self.vain = if self.runs.len() < before { 0 } else { self.vain.saturating_add(1) };
     }
 
-    /// Tries one, and where that is taken the others together. One that is not taken goes to the back, so
-    /// that another is asked next.
+    /// Tries one, and where that is taken the others together. By lot: whose fault it is, is not known, and
+    /// those at fault stay the longest.
     async fn settle_one_first<S>(&mut self, shared: &Shared<S>, locked: &mut Vec<Ended>) {
-        let mut others = self.runs.split_off(self.runs.len().min(1));
-        let left = attempt(shared, std::mem::take(&mut self.runs), locked).await;
-        if left.is_empty() {
-            let rest = others.split_off(others.len().min(BATCH));
-            let left = attempt(shared, others, locked).await;
-            if !left.is_empty() {
-                self.doubt = Doubt::OfRows;
-            }
-            self.runs = left;
-            self.runs.extend(rest);
-        } else {
-            self.runs = others;
+        let count = u64::try_from(self.runs.len()).unwrap_or(u64::MAX);
+        let nth = usize::try_from(below(shared.draw(), count)).unwrap_or(0);
+        let left = attempt(shared, vec![self.runs.remove(nth)], locked).await;
+        if !left.is_empty() {
             self.runs.extend(left);
+            return;
         }
+        let together = self.runs.drain(..self.runs.len().min(BATCH)).collect();
+        let left = attempt(shared, together, locked).await;
+        if !left.is_empty() {
+            self.doubt = Doubt::OfRows;
+        }
+        self.runs.extend(left);
     }
 
     /// Tries each alone, until too many fail one after another. Those that fail go to the back.
