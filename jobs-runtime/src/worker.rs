@@ -313,6 +313,7 @@ impl<S: Clone + Send + Sync + 'static> Worker<S> {
             tally: Tally::default(),
             meters,
             pulse: shared::Pulse::default(),
+            nudged: tokio::sync::Notify::new(),
             outage: outage::StoreOutage::default(),
             notifier,
         });

@@ -240,7 +240,11 @@ async fn watch_loop<S>(shared: &Shared<S>) {
                 }
             }
         }
-        let blocking = shared.ledger.blocking(now, BLOCKING);
+        let mut blocking = shared.ledger.blocking(now, every);
+        if !blocking.is_empty() {
+            shared.nudged.notify_one();
+        }
+        blocking.retain(|(.., span)| *span > BLOCKING);
         for (job, kind, span) in &blocking {
             if !named.contains(job) {
                 tracing::warn!(
