@@ -74,7 +74,7 @@ impl Producer {
             let some = (0..5).map(|_| Work { millis: 0 });
             match jobs.enqueue_all(some).queue("elsewhere").await {
                 Ok(added) => {
-                    self.acknowledged.borrow_mut().extend(added.iter().map(|job| job.id()))
+                    self.acknowledged.borrow_mut().extend(added.iter().map(|job| job.id()));
                 }
                 Err(error) => {
                     let full = ErrorKind::Store(StoreErrorKind::Full);
