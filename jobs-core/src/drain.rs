@@ -31,33 +31,46 @@ impl Split {
     /// grace period below 5 s: writing to a disk and ending a process take as long on a busy machine
     /// whatever the grace period is.
     pub fn of(grace: Duration) -> Self {
-        let least = LEAST_STEP.min(grace / 10);
-        let step = |of_300: u32| (grace * of_300 / 300).max(least);
-        let exit = grace.saturating_sub(step(5));
-        let releasing = exit.saturating_sub(step(5));
-        let interrupting = releasing.saturating_sub(step(15));
-        Self { quiet: interrupting.saturating_sub(step(35)), interrupting, releasing, exit }
+        let share = |parts: u32| grace * parts / WHOLE;
+        let least = LEAST_STEP.min(share(LEAST_SHARE));
+        let [asked, aborted, closed, gone] = STEPS.map(|parts| share(parts).max(least));
+        let exit = grace.saturating_sub(gone);
+        let releasing = exit.saturating_sub(closed);
+        let interrupting = releasing.saturating_sub(aborted);
+        Self { quiet: interrupting.saturating_sub(asked), interrupting, releasing, exit }
     }
 
     /// The shortest grace period whose split lets handlers finish for so long.
     pub fn grace_for(quiet: Duration) -> Duration {
-        // Below 5 s each step is a share. Above, each is its share or the least step, whichever is
-        // longer, so that the longest of these is long enough for all.
-        let held_by = |span: Duration, of_300: f64| {
-            let grace = Duration::try_from_secs_f64(span.as_secs_f64() * 300.0 / of_300);
-            grace.unwrap_or(Duration::MAX)
+        // The grace period of which this much is left beside steps of so many parts.
+        let leaving = |left: Duration, steps: u32| {
+            let grace = left.as_secs_f64() * f64::from(WHOLE) / f64::from(WHOLE - steps);
+            Duration::try_from_secs_f64(grace).unwrap_or(Duration::MAX)
         };
-        let short = held_by(quiet, 175.0);
-        if short < LEAST_STEP * 10 {
+        let short = leaving(quiet, STEPS.map(|parts| parts.max(LEAST_SHARE)).iter().sum());
+        if short < LEAST_STEP * (WHOLE / LEAST_SHARE) {
             return short;
         }
-        let with_steps = |steps: u32| quiet.saturating_add(LEAST_STEP * steps);
-        held_by(with_steps(3), 265.0).max(held_by(with_steps(2), 250.0)).max(held_by(quiet, 240.0))
+        // Each step is its share or the least one, whichever is longer; so a guess of how many are their
+        // shares makes the steps too short where it is wrong, and the longest of these is the right one.
+        let guesses = (0..=STEPS.len()).map(|shares| {
+            let (shares, least) = STEPS.split_at(shares);
+            let least = least.iter().map(|_| LEAST_STEP).sum();
+            leaving(quiet.saturating_add(least), shares.iter().sum())
+        });
+        guesses.fold(Duration::ZERO, Duration::max)
     }
 }
 
-/// What a step of a drain takes at least, where the grace period is not short for all of them.
+/// The steps behind the quiet one, the longest first, as parts of a grace period: in which handlers that
+/// are asked return, what is aborted is given back, the worker is closed, and the process ends.
+const STEPS: [u32; 4] = [35, 15, 5, 5];
+/// So many parts are a grace period.
+const WHOLE: u32 = 300;
+/// What a step takes at least, where the grace period is not short for all of them.
 const LEAST_STEP: Duration = Duration::from_millis(500);
+/// What a step takes at least of a short one.
+const LEAST_SHARE: u32 = WHOLE / 10;
 
 /// What happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

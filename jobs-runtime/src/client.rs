@@ -66,6 +66,9 @@ impl Jobs {
     /// # Errors
     /// As [`Enqueue`]; [`Configuration`](crate::ErrorKind::Configuration) where it would wait for longer
     /// than [`MAX_WAIT`](crate::MAX_WAIT).
+    ///
+    /// # Cancel safety
+    /// A dropped call has enqueued the job or not.
     pub async fn enqueue_new(&self, job: NewJob) -> Result<Enqueued, Error> {
         let bytes = job.payload.len();
         if bytes > self.max_payload_bytes() {
@@ -83,6 +86,9 @@ impl Jobs {
     /// # Errors
     /// A [`Store`](crate::ErrorKind::Store) error; [`Configuration`](crate::ErrorKind::Configuration) where
     /// they would wait for longer than [`MAX_WAIT`](crate::MAX_WAIT).
+    ///
+    /// # Cancel safety
+    /// A dropped call has changed all of them or none.
     pub async fn reschedule(&self, jobs: &[JobId], change: Reschedule) -> Result<Vec<bool>, Error> {
         if let Some(due) = change.due {
             let checked = check_wait(due, self.clock().now());
@@ -96,6 +102,9 @@ impl Jobs {
     ///
     /// # Errors
     /// A [`Store`](crate::ErrorKind::Store) error.
+    ///
+    /// # Cancel safety
+    /// A dropped call has deleted as many as it would have, or none.
     pub async fn prune(&self, retention: Retention, limit: u32) -> Result<u32, Error> {
         Ok(self.store().prune(retention, limit).await?)
     }
@@ -119,6 +128,9 @@ impl Jobs {
     /// # Errors
     /// [`WrongTransaction`](crate::ErrorKind::WrongTransaction) when the jobs are in another database; a
     /// [`Store`](crate::ErrorKind::Store) error.
+    ///
+    /// # Cancel safety
+    /// A dropped call leaves no transaction open.
     pub async fn begin<DB: StoreDatabase>(&self) -> Result<sqlx::Transaction<'static, DB>, Error> {
         DB::begin(self).await
     }

@@ -4,6 +4,8 @@
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
+use jobs_core::StoreError;
+
 const MINUTE_US: u64 = 60_000_000;
 
 /// One kind of line, of the whole process or of one kind of job; written at most once a minute.
@@ -19,19 +21,35 @@ pub(crate) static SETTLE: Seldom = Seldom::new();
 pub(crate) static RENEW: Seldom = Seldom::new();
 pub(crate) static DUTY: Seldom = Seldom::new();
 pub(crate) static AUDIT: Seldom = Seldom::new();
-pub(crate) static REGISTER: Seldom = Seldom::new();
-pub(crate) static PROGRESS: Seldom = Seldom::new();
-pub(crate) static PROMOTE: Seldom = Seldom::new();
-pub(crate) static SWEEP: Seldom = Seldom::new();
-pub(crate) static SCHEDULE: Seldom = Seldom::new();
 pub(crate) static UNREADABLE_SCHEDULE: Seldom = Seldom::new();
-pub(crate) static EXPIRE: Seldom = Seldom::new();
-pub(crate) static PRUNE: Seldom = Seldom::new();
 pub(crate) static STRANDED: Seldom = Seldom::new();
 pub(crate) static WRONG_VOUCH: Seldom = Seldom::new();
 pub(crate) static PUBLISH: Seldom = Seldom::new();
 pub(crate) static GATE: Seldom = Seldom::new();
 pub(crate) static WARNINGS: Seldom = Seldom::new();
+
+/// A call that is made again when it has failed, and the line that tells of that.
+#[derive(Debug)]
+pub(crate) struct Retried {
+    /// What was wanted.
+    pub(crate) call: &'static str,
+    text: &'static str,
+    line: Seldom,
+}
+
+pub(crate) static REGISTER: Retried =
+    Retried::new("register anew", "can't register anew; trying again");
+pub(crate) static PROGRESS: Retried = Retried::new(
+    "write how far runs have come",
+    "can't write how far runs have come; trying again",
+);
+pub(crate) static PROMOTE: Retried = Retried::new("promote", "can't promote; trying again");
+pub(crate) static SWEEP: Retried = Retried::new("sweep", "can't sweep; trying again");
+pub(crate) static SCHEDULE: Retried =
+    Retried::new("keep the schedules", "can't keep the schedules; trying again");
+pub(crate) static EXPIRE: Retried =
+    Retried::new("end expired jobs", "can't end expired jobs; trying again");
+pub(crate) static PRUNE: Retried = Retried::new("prune", "can't prune; trying again");
 
 /// A span as a person reads it: tenths of a second below ten, whole seconds from there on.
 pub(crate) fn rounded(span: Duration) -> Duration {
@@ -58,6 +76,17 @@ impl Seldom {
         if is_due && is_ours() {
             line();
         }
+    }
+}
+
+impl Retried {
+    const fn new(call: &'static str, text: &'static str) -> Self {
+        Self { call, text, line: Seldom::new() }
+    }
+
+    /// Writes the line, as seldom as others.
+    pub(crate) fn write(&self, now: Duration, error: &StoreError) {
+        self.line.write(now, || tracing::warn!(error = jobs_core::chain(error), "{}", self.text));
     }
 }
 

@@ -4,30 +4,31 @@
 
 mod around;
 mod erased;
+mod handlers;
+mod mistakes;
 
+use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
 
-use futures_util::future::BoxFuture;
-use jobs_core::{
-    BuildId, Job, Kind, Ladder, Line, MinReader, OnStop, Policy, QueueName, Reader, Schedule,
-    Versioned,
-};
+use jobs_core::{Job, Kind, Schedule};
 
 use self::around::Around;
 pub use self::around::Next;
-use self::erased::{Erased, FunctionHandler, TraitHandler};
-pub(crate) use self::erased::{PrepareError, Prepared, StoredText};
 #[cfg(feature = "cli")]
-pub(crate) use self::erased::{ReadPayload, read_payload};
-use crate::context::Parts;
+pub(crate) use self::erased::ReadPayload;
+use self::erased::{FunctionHandler, TraitHandler};
+pub(crate) use self::erased::{PrepareError, Prepared, StoredText};
+pub(crate) use self::handlers::Handled;
+pub use self::handlers::Handlers;
+use self::handlers::Known;
+pub use self::mistakes::RegistryError;
+use self::mistakes::{check, check_schedules, clash};
 use crate::handler::{Ends, Handler, HandlerFn, JobError, Outcome, Takes};
 use crate::manifest::ProducedKind;
-use crate::run::{RunInfo, RunKind};
-use crate::schedule::declaration;
+use crate::run::RunInfo;
 
 /// Collects the handlers of a worker. [`build`](Self::build) reports every mistake at once.
 pub struct Registry<S> {
@@ -36,41 +37,6 @@ pub struct Registry<S> {
     retired: Vec<String>,
     schedules: Vec<Schedule>,
     around: Vec<Arc<Around<S>>>,
-}
-
-/// The handlers of a worker, checked.
-pub struct Handlers<S> {
-    handled: Vec<Handled<S>>,
-    by_kind: HashMap<String, Known>,
-    schedules: Vec<Schedule>,
-    produced: Vec<ProducedKind>,
-    around: Vec<Arc<Around<S>>>,
-}
-
-/// One kind and how its jobs are run.
-pub(crate) struct Handled<S> {
-    pub(crate) kind: Arc<str>,
-    pub(crate) of: Arc<RunKind>,
-    pub(crate) aliases: &'static [&'static str],
-    pub(crate) lines: Vec<Line>,
-    pub(crate) checkpoint_lines: Vec<Line>,
-    /// Which reader the author of its checkpoint vouches for; `None`: it saves none.
-    pub(crate) checkpoint_reader: Option<MinReader>,
-    pub(crate) policy: Policy,
-    pub(crate) ladder: Ladder,
-    pub(crate) type_name: &'static str,
-    /// What this build enqueues of it.
-    pub(crate) newest: ProducedKind,
-    /// Reads a payload without running it.
-    #[cfg(feature = "cli")]
-    pub(crate) read: ReadPayload,
-    pub(crate) erased: Box<dyn Erased<S>>,
-}
-
-#[derive(Debug, Clone, Copy)]
-enum Known {
-    Handled(usize),
-    Retired,
 }
 
 impl<S: Clone + Send + Sync + 'static> Registry<S> {
@@ -240,162 +206,6 @@ impl<S: Clone + Send + Sync + 'static, J: Handler<S>> WithHandler<S> for J {
     }
 }
 
-fn check<S>(handled: &Handled<S>, problems: &mut Vec<String>) {
-    let name = handled.type_name;
-    for kind in std::iter::once(&*handled.kind).chain(handled.aliases.iter().copied()) {
-        if let Err(error) = Kind::new(kind) {
-            problems.push(format!("{name}: {error}"));
-        }
-    }
-    if let Err(error) = QueueName::new(handled.policy.queue) {
-        problems.push(format!("{name}: {error}"));
-    }
-    if handled.policy.on_stop == OnStop::Undo && !handled.erased.can_undo() {
-        problems.push(format!(
-            "{name}: `on_stop = \"undo\"` needs `impl Handler` with `on_interrupt`; a function has none"
-        ));
-    }
-    if handled.lines.is_empty() || !handled.lines.is_sorted_by(|a, b| a.major < b.major) {
-        problems.push(format!("{name}: its lines are not one per major, oldest first"));
-    }
-}
-
-fn check_schedules(schedules: &[Schedule], problems: &mut Vec<String>) {
-    let mut names = HashSet::new();
-    for schedule in schedules {
-        problems.extend(declaration(schedule, &BuildId::default()).err());
-        if !names.insert(schedule.name()) {
-            let name = schedule.name();
-            problems.push(format!(
-                "two schedules are named {name:?}; give one another name with `named`"
-            ));
-        }
-    }
-}
-
-fn clash<S>(kind: &str, known: Known, handled: &Handled<S>, all: &[Handled<S>]) -> String {
-    let Known::Handled(at) = known else {
-        return format!("kind `{kind}` is both retired and handled by {}", handled.type_name);
-    };
-    let (first, second) = (all[at].type_name, handled.type_name);
-    if first == second {
-        return format!("kind `{kind}` is registered twice for {first}; remove one of the two");
-    }
-    format!(
-        "kind `{kind}` is claimed by two types, {first} and {second}; give one of them another \
-         kind, or register only one"
-    )
-}
-
-impl<S> Handled<S> {
-    fn of<J: Job>(erased: Box<dyn Erased<S>>, ladder: Ladder) -> Self {
-        let kind: Arc<str> = J::KIND.into();
-        let checkpoint_lines = J::Checkpoint::lines();
-        let saves = !checkpoint_lines.is_empty();
-        Self {
-            of: Arc::new(RunKind::new(kind.clone(), &J::POLICY)),
-            kind,
-            aliases: J::ALIASES,
-            lines: J::lines(),
-            checkpoint_lines,
-            checkpoint_reader: saves.then_some(J::Checkpoint::MIN_READER),
-            policy: J::POLICY,
-            ladder,
-            type_name: std::any::type_name::<J>(),
-            newest: ProducedKind::of::<J>(),
-            #[cfg(feature = "cli")]
-            read: read_payload::<J>,
-            erased,
-        }
-    }
-}
-
-impl<S> Handlers<S> {
-    /// How this build reads a kind.
-    pub(crate) fn reader(&self, kind: &str) -> Reader<'_> {
-        self.known(kind).0
-    }
-
-    /// What this build knows of a kind, and its handler where it has one.
-    pub(crate) fn known(&self, kind: &str) -> (Reader<'_>, Option<&Handled<S>>) {
-        match self.by_kind.get(kind) {
-            None => (Reader::Unknown, None),
-            Some(Known::Retired) => (Reader::Retired, None),
-            Some(Known::Handled(at)) => {
-                let handled = &self.handled[*at];
-                (Reader::Reads(&handled.lines), Some(handled))
-            }
-        }
-    }
-
-    /// The handler of a kind, where this build has one.
-    pub(crate) fn handled(&self, kind: &str) -> Option<&Handled<S>> {
-        self.known(kind).1
-    }
-
-    pub(crate) fn all(&self) -> &[Handled<S>] {
-        &self.handled
-    }
-
-    pub(crate) fn schedules(&self) -> &[Schedule] {
-        &self.schedules
-    }
-
-    pub(crate) fn produced(&self) -> &[ProducedKind] {
-        &self.produced
-    }
-
-    pub(crate) fn retired(&self) -> impl Iterator<Item = &str> {
-        let is_retired = |known: &Known| match known {
-            Known::Retired => true,
-            Known::Handled(_) => false,
-        };
-        let kinds = self.by_kind.iter().filter(move |(_, known)| is_retired(known));
-        kinds.map(|(kind, _)| kind.as_str())
-    }
-
-    /// A decoded job inside its middleware.
-    pub(crate) fn wrapped(
-        &self,
-        state: &S,
-        prepared: Prepared<S>,
-        parts: Parts,
-    ) -> BoxFuture<'static, Result<Outcome, JobError>>
-    where
-        S: Clone + Send + Sync + 'static,
-    {
-        around::wrapped(&self.around, state, prepared, parts)
-    }
-}
-
-/// Every mistake of a [`Registry`].
-#[derive(Clone, PartialEq, Eq)]
-pub struct RegistryError {
-    problems: Vec<String>,
-}
-
-impl RegistryError {
-    /// The mistakes, in order of registration.
-    pub fn problems(&self) -> &[String] {
-        &self.problems
-    }
-}
-
-impl fmt::Display for RegistryError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the registry has mistakes: {}", self.problems.join("; "))
-    }
-}
-
-/// For people too: `main` prints an error that it returns by this.
-impl fmt::Debug for RegistryError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
-
-impl std::error::Error for RegistryError {}
-
 impl<S: Clone + Send + Sync + 'static> Default for Registry<S> {
     fn default() -> Self {
         Self::new()
@@ -406,12 +216,5 @@ impl<S> fmt::Debug for Registry<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kinds: Vec<_> = self.handled.iter().map(|handled| &handled.kind).collect();
         f.debug_struct("Registry").field("kinds", &kinds).finish_non_exhaustive()
-    }
-}
-
-impl<S> fmt::Debug for Handlers<S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kinds: Vec<_> = self.by_kind.keys().collect();
-        f.debug_struct("Handlers").field("kinds", &kinds).finish_non_exhaustive()
     }
 }

@@ -152,6 +152,7 @@ pub(crate) struct RunSignals {
     wrote: AtomicU8,
     polled_since_us: AtomicU64,
     finishes: AtomicBool,
+    has_ended: AtomicBool,
     /// Made for the first: most handlers spawn nothing.
     spawned: Mutex<Option<JoinSet<()>>>,
     kept: Kept,
@@ -182,6 +183,16 @@ impl RunSignals {
         if let Some(mut spawned) = spawned {
             spawned.shutdown().await;
         }
+    }
+
+    /// Notes that the handler has really ended; answers whether that is news.
+    pub(crate) fn end(&self) -> bool {
+        !self.has_ended.swap(true, Ordering::SeqCst)
+    }
+
+    /// Whether the handler has really ended.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.has_ended.load(Ordering::SeqCst)
     }
 
     /// Asks the handler to return. The first reason stands, except that a lost lease and a cancel

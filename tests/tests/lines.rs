@@ -73,7 +73,7 @@ fn each_warning_is_explained() {
     let entries = explained();
     let mut count = 0;
     for (path, code) in code() {
-        for call in ["tracing::warn!(", "tracing::error!("] {
+        for call in ["tracing::warn!(", "tracing::error!(", "Retried::new("] {
             for message in messages(&code, call).filter(|message| message != "…") {
                 count += 1;
                 let is_explained = entries.iter().any(|entry| message.starts_with(entry));

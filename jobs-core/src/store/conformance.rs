@@ -19,6 +19,7 @@
 
 mod checkpoints;
 mod claims;
+mod closing;
 mod conflicts;
 mod drops;
 mod due;
@@ -268,6 +269,8 @@ checks! { $
         a_cancelled_run_is_not_brought_back_by_a_sweep
         a_crash_is_recorded_against_the_worker_that_was_lost
         draws_spread_the_waits_of_a_sweep
+        a_run_settled_while_its_lease_is_swept_is_written_once;
+    closing:
         closing_gives_back_as_interruptions
         what_a_leaving_worker_does_not_know_of_goes_back_as_unstarted
         closing_again_gives_nothing_back
@@ -276,8 +279,7 @@ checks! { $
         an_abandoned_run_stays_claimed_until_its_process_is_gone
         an_abandoned_run_may_still_settle
         a_worker_that_leaves_claims_nothing_more
-        a_cancelled_run_is_not_brought_back_by_closing
-        a_run_settled_while_its_lease_is_swept_is_written_once;
+        a_cancelled_run_is_not_brought_back_by_closing;
     enqueue:
         jobs_get_growing_ids_in_order
         a_job_is_stored_as_it_was_given

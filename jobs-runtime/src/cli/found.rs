@@ -50,19 +50,20 @@ struct Group {
 #[derive(Serialize)]
 struct Answer<'a> {
     jobs: usize,
-    /// What a later command narrows to, to mean these and no others.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    ended_until: Option<Until>,
+    #[serde(flatten)]
+    bound: Option<Bound>,
     groups: Vec<GroupAnswer<'a>>,
     ids: Vec<i64>,
     /// Whether there are more, for the next command.
     has_more: bool,
 }
 
-/// Null where nothing was found.
+/// What a later command narrows to, to mean these and no others; of jobs that have ended alone.
 #[derive(Serialize)]
-#[serde(transparent)]
-struct Until(Option<String>);
+struct Bound {
+    /// Null where nothing was found.
+    ended_until: Option<String>,
+}
 
 #[derive(Serialize)]
 #[serde(untagged)]
@@ -169,9 +170,10 @@ impl Found {
                 },
             }
         });
+        let bound = || Bound { ended_until: instant(self.ended_before()) };
         Answer {
             jobs: self.ids.len(),
-            ended_until: (self.by == By::Class).then(|| Until(instant(self.ended_before()))),
+            bound: (self.by == By::Class).then(bound),
             groups: groups.collect(),
             ids: self.ids.iter().map(|id| id.0).collect(),
             has_more: self.has_more,

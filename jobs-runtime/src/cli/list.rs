@@ -8,7 +8,7 @@ use super::output::{Shown, json_lines, say};
 use super::record::JobAnswer;
 use super::select::{Selection, job_id, state};
 use super::when::second;
-use crate::store::{Brief, Filter};
+use crate::store::{Brief, Filter, Inspect};
 use crate::{JobId, JobRecord, State};
 
 #[derive(Debug, Clone, Args)]
@@ -69,122 +69,126 @@ pub(super) enum Column {
     Payload,
 }
 
+/// Where a column's text comes from.
+enum Source {
+    /// What every listing reads.
+    Brief(fn(&Brief) -> Shown),
+    /// The whole job: it may be large, so that it is read only where somebody wants it.
+    Whole(fn(&JobRecord) -> Option<&str>),
+}
+
+/// A job of the list, as much of it as was read.
+struct Listed {
+    brief: Brief,
+    whole: Option<JobRecord>,
+}
+
 impl Options {
     pub(super) async fn run(&self, cx: &Context) -> Result<()> {
         let jobs = cx.open().await?;
         let now = jobs.clock().now();
         let filter = Filter { state: self.state, after: self.after, ..self.selection.filter(now) };
         // One more tells whether there are more.
-        let most = self.limit + 1;
+        let found = self.read(jobs.inspect(), &filter, self.limit + 1, cx.output.is_json).await?;
         let page = usize::try_from(self.limit).unwrap_or(usize::MAX);
-        let inspect = jobs.inspect();
-        let ids: Vec<JobId> = if cx.output.is_json || self.columns.iter().any(|it| it.is_wide()) {
-            let found = if self.oldest {
-                inspect.jobs(&filter, most).await?
-            } else {
-                inspect.newest(&filter, most).await?
-            };
-            let shown = &found[..page.min(found.len())];
-            if cx.output.is_json {
-                json_lines(shown.iter().map(JobAnswer::of))?;
-            } else {
-                let rows = shown.iter().map(|job| self.row(&Brief::of(job), Some(job)));
-                cx.output.table(&self.header(), rows.collect())?;
-            }
-            found.iter().map(|job| job.id).collect()
+        let shown = &found[..page.min(found.len())];
+        if cx.output.is_json {
+            json_lines(shown.iter().filter_map(|job| job.whole.as_ref()).map(JobAnswer::of))?;
         } else {
-            let found = if self.oldest {
-                inspect.briefs(&filter, most).await?
-            } else {
-                inspect.newest_briefs(&filter, most).await?
-            };
-            let shown = &found[..page.min(found.len())];
-            let rows = shown.iter().map(|job| self.row(job, None));
-            cx.output.table(&self.header(), rows.collect())?;
-            found.iter().map(|job| job.id).collect()
-        };
-        if ids.is_empty() {
-            say("jobs: no job matches; `jobs stats --by-kind` tells what there is");
+            let header: Vec<&str> =
+                self.columns.iter().map(|column| column.title_and_source().0).collect();
+            cx.output.table(&header, shown.iter().map(|job| self.row(job)).collect())?;
         }
-        if ids.len() > page {
-            say(&format!("jobs: there are more; go on with `--after {}`", ids[page - 1]));
+        match shown.last() {
+            None => say("jobs: no job matches; `jobs stats --by-kind` tells what there is"),
+            Some(last) if found.len() > page => {
+                say(&format!("jobs: there are more; go on with `--after {}`", last.brief.id));
+            }
+            Some(_) => {}
         }
         Ok(())
     }
 
-    fn header(&self) -> Vec<&'static str> {
-        self.columns.iter().map(|column| column.title()).collect()
+    /// The jobs in the order that was asked for; whole ones where all of each is shown, or a column
+    /// needs it.
+    async fn read(
+        &self,
+        inspect: &dyn Inspect,
+        filter: &Filter,
+        most: u32,
+        is_all_shown: bool,
+    ) -> Result<Vec<Listed>> {
+        let is_wide = |column: &Column| matches!(column.title_and_source().1, Source::Whole(_));
+        if is_all_shown || self.columns.iter().any(is_wide) {
+            let jobs = if self.oldest {
+                inspect.jobs(filter, most).await?
+            } else {
+                inspect.newest(filter, most).await?
+            };
+            let listed = |job| Listed { brief: Brief::of(&job), whole: Some(job) };
+            return Ok(jobs.into_iter().map(listed).collect());
+        }
+        let jobs = if self.oldest {
+            inspect.briefs(filter, most).await?
+        } else {
+            inspect.newest_briefs(filter, most).await?
+        };
+        Ok(jobs.into_iter().map(|brief| Listed { brief, whole: None }).collect())
     }
 
-    fn row(&self, job: &Brief, whole: Option<&JobRecord>) -> Vec<Shown> {
-        self.columns.iter().map(|column| column.of(job, whole)).collect()
+    fn row(&self, job: &Listed) -> Vec<Shown> {
+        let shown = |column: &Column| match column.title_and_source().1 {
+            Source::Brief(of) => of(&job.brief),
+            Source::Whole(of) => Shown::maybe(job.whole.as_ref().and_then(of)),
+        };
+        self.columns.iter().map(shown).collect()
     }
 }
 
 impl Column {
-    /// Whether it may be large, and is read only where somebody wants it.
-    const fn is_wide(self) -> bool {
-        matches!(self, Self::Error | Self::Progress | Self::Result | Self::Payload)
-    }
-
-    const fn title(self) -> &'static str {
+    /// Its title, and where its text comes from.
+    fn title_and_source(self) -> (&'static str, Source) {
+        use Source::{Brief, Whole};
         match self {
-            Self::Id => "ID",
-            Self::State => "STATE",
-            Self::Queue => "QUEUE",
-            Self::Kind => "KIND",
-            Self::Version => "VERSION",
-            Self::Priority => "PRIORITY",
-            Self::Failures => "FAILURES",
-            Self::Interruptions => "INTERRUPTIONS",
-            Self::Crashes => "CRASHES",
-            Self::Refusals => "REFUSALS",
-            Self::Snoozes => "SNOOZES",
-            Self::Refused => "REFUSED",
-            Self::Class => "CLASS",
-            Self::Error => "ERROR",
-            Self::Build => "BUILD",
-            Self::Worker => "WORKER",
-            Self::Key => "KEY",
-            Self::Enqueued => "ENQUEUED",
-            Self::Due => "DUE",
-            Self::Claimed => "CLAIMED",
-            Self::Finished => "FINISHED",
-            Self::Progress => "PROGRESS",
-            Self::Result => "RESULT",
-            Self::Payload => "PAYLOAD",
+            Self::Id => ("ID", Brief(|job| Shown::new(job.id.to_string()))),
+            Self::State => ("STATE", Brief(|job| Shown::state(job.state))),
+            Self::Queue => ("QUEUE", Brief(|job| Shown::new(job.queue.as_str()))),
+            Self::Kind => ("KIND", Brief(|job| Shown::new(job.kind.as_str()))),
+            Self::Version => ("VERSION", Brief(|job| Shown::new(job.version.as_str()))),
+            Self::Priority => {
+                ("PRIORITY", Brief(|job| Shown::new(job.priority.value().to_string())))
+            }
+            Self::Failures => {
+                ("FAILURES", Brief(|job| Shown::alarming(job.counters.failures.into())))
+            }
+            Self::Interruptions => {
+                ("INTERRUPTIONS", Brief(|job| count(job.counters.interruptions)))
+            }
+            Self::Crashes => ("CRASHES", Brief(|job| Shown::alarming(job.counters.crashes.into()))),
+            Self::Refusals => ("REFUSALS", Brief(|job| count(job.counters.refusals))),
+            Self::Snoozes => ("SNOOZES", Brief(|job| count(job.counters.snoozes))),
+            Self::Refused => (
+                "REFUSED",
+                Brief(|job| Shown::maybe(job.refused.as_ref().map(|by| by.reason.as_str()))),
+            ),
+            Self::Class => ("CLASS", Brief(|job| Shown::maybe(job.class.as_deref()))),
+            Self::Error => ("ERROR", Whole(|job| job.error.as_deref())),
+            Self::Build => ("BUILD", Brief(|job| Shown::maybe(job.build.as_deref()))),
+            Self::Worker => {
+                ("WORKER", Brief(|job| Shown::maybe(job.worker.map(|worker| worker.to_string()))))
+            }
+            Self::Key => ("KEY", Brief(|job| Shown::maybe(job.unique_key.as_deref()))),
+            Self::Enqueued => ("ENQUEUED", Brief(|job| Shown::new(second(job.enqueued_at)))),
+            Self::Due => ("DUE", Brief(|job| Shown::new(second(job.due_at)))),
+            Self::Claimed => ("CLAIMED", Brief(|job| Shown::maybe(job.claimed_at.map(second)))),
+            Self::Finished => ("FINISHED", Brief(|job| Shown::maybe(job.finished_at.map(second)))),
+            Self::Progress => ("PROGRESS", Whole(|job| job.progress.as_deref())),
+            Self::Result => ("RESULT", Whole(|job| job.result.as_deref())),
+            Self::Payload => ("PAYLOAD", Whole(|job| Some(&job.payload))),
         }
     }
+}
 
-    fn of(self, job: &Brief, whole: Option<&JobRecord>) -> Shown {
-        let count = |count: u32| Shown::new(count.to_string());
-        let text = |text: &Option<String>| Shown::maybe(text.as_deref());
-        let wide = |of: fn(&JobRecord) -> Option<&str>| Shown::maybe(whole.and_then(of));
-        match self {
-            Self::Id => Shown::new(job.id.to_string()),
-            Self::State => Shown::state(job.state),
-            Self::Queue => Shown::new(job.queue.as_str()),
-            Self::Kind => Shown::new(job.kind.as_str()),
-            Self::Version => Shown::new(job.version.as_str()),
-            Self::Priority => Shown::new(job.priority.value().to_string()),
-            Self::Failures => Shown::alarming(job.counters.failures.into()),
-            Self::Interruptions => count(job.counters.interruptions),
-            Self::Crashes => Shown::alarming(job.counters.crashes.into()),
-            Self::Refusals => count(job.counters.refusals),
-            Self::Snoozes => count(job.counters.snoozes),
-            Self::Refused => Shown::maybe(job.refused.as_ref().map(|by| by.reason.as_str())),
-            Self::Class => text(&job.class),
-            Self::Error => wide(|job| job.error.as_deref()),
-            Self::Build => text(&job.build),
-            Self::Worker => Shown::maybe(job.worker.map(|worker| worker.to_string())),
-            Self::Key => text(&job.unique_key),
-            Self::Enqueued => Shown::new(second(job.enqueued_at)),
-            Self::Due => Shown::new(second(job.due_at)),
-            Self::Claimed => Shown::maybe(job.claimed_at.map(second)),
-            Self::Finished => Shown::maybe(job.finished_at.map(second)),
-            Self::Progress => wide(|job| job.progress.as_deref()),
-            Self::Result => wide(|job| job.result.as_deref()),
-            Self::Payload => wide(|job| Some(&job.payload)),
-        }
-    }
+fn count(count: u32) -> Shown {
+    Shown::new(count.to_string())
 }

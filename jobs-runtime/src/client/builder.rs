@@ -129,7 +129,8 @@ impl JobsBuilder {
 
     /// Says in the manifest of this build that the program enqueues a job; for programs that only
     /// enqueue, since a worker publishes what it handles. It is published when the store is opened
-    /// and every hour that something is enqueued, for `jobs manifest check`.
+    /// (with [`over`](Self::over) at the first enqueue) and every hour that something is enqueued, for
+    /// `jobs manifest check`.
     #[must_use]
     pub fn produces<J: Job>(mut self) -> Self {
         self.settings.producer.produces.push(ProducedKind::of::<J>());
@@ -181,6 +182,7 @@ impl JobsBuilder {
                 let options = settings.postgres();
                 Backend::Postgres(PostgresStore::open(url, options).await?)
             }
+            // Also one whose store is not built in.
             _ => return Err(unknown_scheme(url).into()),
         };
         Ok(Jobs::new(backend, settings).published().await)
@@ -213,7 +215,8 @@ impl JobsBuilder {
     /// No transaction can be joined on it.
     ///
     /// # Errors
-    /// [`Configuration`](crate::ErrorKind::Configuration) for a malformed build label.
+    /// [`Configuration`](crate::ErrorKind::Configuration) for a malformed build label or an impossible
+    /// [`max_payload_bytes`](Self::max_payload_bytes).
     pub fn over(self, store: impl Store + Inspect + Operate) -> Result<Jobs, Error> {
         let settings = self.checked()?;
         Ok(Jobs::new(Backend::Other(Arc::new(store)), settings))

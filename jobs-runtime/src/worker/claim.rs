@@ -260,19 +260,17 @@ where
         alike.iter().map(move |job| (job.fence, kind.clone()))
     });
     let entries = shared.ledger.begin(entries);
-    if !is_late {
-        shared.starts.add(jobs.len());
-    }
-    for (job, entry) in jobs.into_iter().zip(entries) {
-        if is_late {
-            shared.ledger.ended(job.fence);
-            drop(shared.ended.send(Ended::unstarted(&job)));
-        } else {
-            if shared.settings.shares.is_some() {
-                shared.running.begin(&job.queue);
-            }
-            runners.start(job, entry);
+    if is_late {
+        for (job, entry) in jobs.iter().zip(&entries) {
+            shared.ledger.ended(entry);
+            drop(shared.ended.send(Ended::unstarted(job)));
         }
+    } else {
+        shared.starts.add(jobs.len());
+        if shared.settings.shares.is_some() {
+            jobs.iter().for_each(|job| shared.running.begin(&job.queue));
+        }
+        runners.start(jobs, entries);
     }
     shared.ledger.claim_answered();
     if shared.worker() != Some(worker) {

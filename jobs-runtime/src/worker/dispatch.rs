@@ -14,9 +14,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use jobs_core::{
-    ClaimedJob, Clock, Ending, Failure, Fence, Interruption, OnStop, QueueName, Retry,
-};
+use jobs_core::{ClaimedJob, Clock, Ending, Failure, Interruption, OnStop, QueueName, Retry};
 use tracing::Instrument;
 
 use super::flush::flush;
@@ -39,7 +37,7 @@ where
 {
     // Also if this is dropped half-way: a slot must not be lost with it.
     let queue = shared.settings.shares.is_some().then_some(&job.queue);
-    let slot = Slot { shared, fence: job.fence, queue };
+    let slot = Slot { shared, entry, queue };
     let ending = match shared.build().judged(job) {
         Err(ending) => ending,
         Ok(judged) => run(shared, job, &judged, entry).await,
@@ -55,7 +53,7 @@ where
 /// Frees the slot of a run when it is dropped.
 struct Slot<'a, S> {
     shared: &'a Shared<S>,
-    fence: Fence,
+    entry: &'a Entry,
     /// Where slots are shared among queues.
     queue: Option<&'a QueueName>,
 }
@@ -65,7 +63,7 @@ impl<S> Drop for Slot<'_, S> {
         if let Some(queue) = self.queue {
             self.shared.running.end(queue);
         }
-        self.shared.ledger.ended(self.fence);
+        self.shared.ledger.ended(self.entry);
     }
 }
 

@@ -19,6 +19,11 @@ use super::{DrainReport, EXIT_UNFINISHED};
 use crate::run::Reason;
 use crate::signals::Signals;
 
+/// How long a try to close the worker may take, however little time is left.
+const SHORTEST_TRY: Duration = Duration::from_millis(100);
+/// How soon a close that failed is tried again.
+const AGAIN: Duration = Duration::from_millis(100);
+
 /// Where the request to stop comes from.
 #[derive(Debug)]
 pub(super) enum Stop {
@@ -136,7 +141,7 @@ async fn close<S>(shared: &Shared<S>, stopped: Stopped, exit: Duration) -> usize
         let drained = stopped.since(shared, count);
         let known = Some(shared.ledger.fences());
         let leaving = Leaving { abandoned, gone_in: left, known, drained };
-        let limit = left.max(Duration::from_millis(100));
+        let limit = left.max(SHORTEST_TRY);
         let error = match timeout(limit, leave(shared, worker, &leaving)).await {
             Ok(Ok(())) => {
                 shared.tenancy.closed();
@@ -149,7 +154,7 @@ async fn close<S>(shared: &Shared<S>, stopped: Stopped, exit: Duration) -> usize
             tracing::warn!(error, worker = worker.0, "can't close the worker; its lease will end");
             return count;
         }
-        tokio::time::sleep(Duration::from_millis(100)).await;
+        tokio::time::sleep(AGAIN).await;
     }
 }
 

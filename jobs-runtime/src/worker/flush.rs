@@ -20,7 +20,8 @@ const FIRST_PAUSE: Duration = Duration::from_millis(50);
 /// The longest of these pauses.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
-/// Writes what was put off, however often that takes, until the worker is over or the run is lost.
+/// Writes what was put off, however often that takes, until the worker is over, the run is lost, or the
+/// store refuses it for good.
 pub(super) async fn flush<S>(shared: &Arc<Shared<S>>, entry: &Entry) {
     let Some(put_off) = entry.signals.kept().take_checkpoint() else {
         return;

@@ -83,14 +83,15 @@ impl Door {
 struct Asked<S> {
     shared: Weak<Shared<S>>,
     over: CancellationToken,
-    depth: tokio::sync::Mutex<Option<Duration>>,
+    /// When the queues were last looked at.
+    looked_at: tokio::sync::Mutex<Option<Duration>>,
 }
 
 fn router<S: Send + Sync + 'static>(shared: &Arc<Shared<S>>) -> Router {
     let asked = Arc::new(Asked {
         shared: Arc::downgrade(shared),
         over: shared.over.clone(),
-        depth: tokio::sync::Mutex::new(None),
+        looked_at: tokio::sync::Mutex::new(None),
     });
     Router::new()
         .route("/livez", get(livez::<S>))
@@ -145,7 +146,7 @@ async fn metrics<S: Send + Sync>(State(asked): State<Arc<Asked<S>>>) -> Response
 
 /// Measures how full the queues are, unless somebody just did.
 async fn look<S>(asked: &Asked<S>, shared: &Shared<S>) {
-    let mut looked_at = asked.depth.lock().await;
+    let mut looked_at = asked.looked_at.lock().await;
     let now = shared.elapsed();
     if looked_at.is_some_and(|at| now.saturating_sub(at) < DEPTH_EVERY) {
         return;

@@ -211,8 +211,8 @@ async fn bounded<T>(
     call: impl Future<Output = Result<T, StoreError>>,
 ) -> Result<T, StoreError> {
     timeout(limit, call).await.unwrap_or_else(|_| {
-        let kind = jobs_core::StoreErrorKind::Unavailable;
-        Err(StoreError::new(kind, format!("no answer to a heartbeat within {limit:?}")))
+        let what = format!("no answer to a heartbeat within {limit:?}");
+        Err(StoreError::new(StoreErrorKind::Unavailable, what))
     })
 }
 

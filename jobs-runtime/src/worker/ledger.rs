@@ -6,7 +6,7 @@
 
 use std::collections::hash_map::Entry as MapEntry;
 use std::collections::{HashMap, HashSet};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -21,17 +21,10 @@ use crate::run::{Reason, RunSignals, Wrote};
 pub(crate) struct Entry {
     pub(crate) kind: Arc<str>,
     pub(crate) signals: Arc<RunSignals>,
-    stage: Stage,
     /// Which answer to a claim it came with, counted from 1.
     answer: u64,
     /// Whether the latest audit asked the handler to return for a person's cancel.
     is_cancel_told: bool,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stage {
-    Running,
-    Settling,
 }
 
 #[derive(Debug, Default)]
@@ -39,21 +32,13 @@ struct Book {
     /// By fence: the store may give a job out again while this process still runs it under an older
     /// claim, and then both hold a slot until they have really ended.
     entries: HashMap<Fence, Entry>,
-    running: usize,
     /// Fences that the store holds and this process doesn't know, at the latest audit.
     strays: Vec<Fence>,
 }
 
 impl Book {
     fn begin(&mut self, fence: Fence, kind: Arc<str>, answer: u64) -> Entry {
-        let entry = Entry {
-            kind,
-            signals: Arc::default(),
-            stage: Stage::Running,
-            answer,
-            is_cancel_told: false,
-        };
-        self.running += 1;
+        let entry = Entry { kind, signals: Arc::default(), answer, is_cancel_told: false };
         self.entries.insert(fence, entry.clone());
         entry
     }
@@ -64,6 +49,8 @@ impl Book {
 pub(crate) struct Ledger {
     concurrency: usize,
     book: Mutex<Book>,
+    /// How many handlers have not ended.
+    running: AtomicUsize,
     changed: Notify,
     claims_sent: AtomicU64,
     claims_answered: AtomicU64,
@@ -90,6 +77,7 @@ impl Ledger {
         Self {
             concurrency,
             book: Mutex::default(),
+            running: AtomicUsize::new(0),
             changed: Notify::new(),
             claims_sent: AtomicU64::new(0),
             claims_answered: AtomicU64::new(0),
@@ -103,9 +91,8 @@ impl Ledger {
 
     /// How many jobs may be claimed now.
     pub(crate) fn free(&self) -> usize {
-        let book = self.book();
-        let by_slots = self.concurrency.saturating_sub(book.running);
-        let by_settling = (2 * self.concurrency).saturating_sub(book.entries.len());
+        let by_slots = self.concurrency.saturating_sub(self.running());
+        let by_settling = (2 * self.concurrency).saturating_sub(self.held());
         by_slots.min(by_settling)
     }
 
@@ -120,9 +107,8 @@ impl Ledger {
     }
 
     /// How many handlers have not ended.
-    #[cfg(test)]
     fn running(&self) -> usize {
-        self.book().running
+        self.running.load(Ordering::SeqCst)
     }
 
     /// The runs that are held.
@@ -133,7 +119,7 @@ impl Ledger {
     /// The runs whose handlers have not ended.
     pub(crate) fn running_fences(&self) -> Vec<Fence> {
         let book = self.book();
-        let running = book.entries.iter().filter(|(_, entry)| entry.stage == Stage::Running);
+        let running = book.entries.iter().filter(|(_, entry)| !entry.signals.has_ended());
         running.map(|(fence, _)| *fence).collect()
     }
 
@@ -146,19 +132,17 @@ impl Ledger {
     pub(crate) fn begin(&self, runs: impl Iterator<Item = (Fence, Arc<str>)>) -> Vec<Entry> {
         let mut book = self.book();
         let answer = self.claims_answered.load(Ordering::SeqCst) + 1;
-        runs.map(|(fence, kind)| book.begin(fence, kind, answer)).collect()
+        let entries: Vec<Entry> =
+            runs.map(|(fence, kind)| book.begin(fence, kind, answer)).collect();
+        self.running.fetch_add(entries.len(), Ordering::SeqCst);
+        entries
     }
 
     /// The handler has really ended: its slot is free.
-    pub(crate) fn ended(&self, fence: Fence) {
-        let mut book = self.book();
-        if let Some(entry) = book.entries.get_mut(&fence)
-            && entry.stage == Stage::Running
-        {
-            entry.stage = Stage::Settling;
-            book.running -= 1;
+    pub(crate) fn ended(&self, entry: &Entry) {
+        if entry.signals.end() {
+            self.running.fetch_sub(1, Ordering::SeqCst);
         }
-        drop(book);
         self.changed.notify_waiters();
         self.changed.notify_one();
     }
@@ -168,7 +152,7 @@ impl Ledger {
         let mut book = self.book();
         for fence in fences {
             if let MapEntry::Occupied(entry) = book.entries.entry(fence)
-                && entry.get().stage == Stage::Settling
+                && entry.get().signals.has_ended()
             {
                 entry.remove();
             }
@@ -237,7 +221,7 @@ impl Ledger {
         for (fence, entry) in &book.entries {
             let is_old = entry.answer <= asked.answered;
             let may_be_done = entry.signals.wrote() == Wrote::Success;
-            if entry.stage == Stage::Running && is_old && !may_be_done && !held.contains(fence) {
+            if !entry.signals.has_ended() && is_old && !may_be_done && !held.contains(fence) {
                 entry.signals.ask(Reason::Lease);
                 entry.signals.aborted().cancel();
                 findings.lost.push(fence.job);
@@ -256,7 +240,7 @@ impl Ledger {
         let book = self.book();
         let blocked = book.entries.iter().filter_map(|(fence, entry)| {
             let span = entry.signals.blocks_for(now);
-            (entry.stage == Stage::Running && span > limit)
+            (!entry.signals.has_ended() && span > limit)
                 .then(|| (fence.job, entry.kind.clone(), span))
         });
         blocked.collect()

@@ -46,12 +46,7 @@ async fn write<S>(shared: &Shared<S>, runs: &[(Fence, Arc<RunSignals>)]) {
     let written = match shared.store().note_progress(&notes).await {
         Ok(written) => written,
         Err(error) => {
-            if !shared.is_outage(&error, "write how far runs have come") {
-                log::PROGRESS.write(shared.elapsed(), || {
-                    let error = jobs_core::chain(&error);
-                    tracing::warn!(error, "can't write how far runs have come; trying again");
-                });
-            }
+            shared.tell_failed(&log::PROGRESS, &error);
             vec![false; notes.len()]
         }
     };

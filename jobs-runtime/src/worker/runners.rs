@@ -1,127 +1,186 @@
 //! The tasks that runs happen in: made when they are first needed, and used again.
 //!
-//! 1. A run has a task to itself from its claim to its end, so that a handler which blocks its thread
-//!    keeps no other run waiting.
-//! 2. A task whose run has ended waits for the next one; as many wait as there are slots, no more.
-//! 3. When the claiming has ended, those that wait end at once and the others after their runs.
+//! 1. A run has a task to itself from its first turn to its end; the task then begins the next one.
+//! 2. Whoever begins a run and leaves others behind has seen to it that another task comes for them, so
+//!    that a handler which blocks its thread keeps no other run waiting while a thread is free.
+//! 3. A task that finds nothing to begin waits; as many wait as there are slots, no more.
+//! 4. When the claiming has ended, those that wait end at once and the others after their runs, and what
+//!    was handed over is still begun.
 //!
-//! Why not a new task for each run: making it was a quarter of the processor time that a short run
-//! cost outside of the store.
+//! Why not a task for each run: waking a thousand of them, each with a state that has left the cache,
+//! was a quarter of the processor time that short runs cost outside of the store.
 
+use std::collections::VecDeque;
+use std::iter::Zip;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::vec;
 
 use futures_util::poll;
 use jobs_core::ClaimedJob;
+use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio_util::task::TaskTracker;
 
 use super::dispatch::dispatch;
 use super::ledger::Entry;
-use super::shared::Shared;
+use super::shared::{Shared, turn};
 
-/// What a runner is given.
+/// What a runner begins.
 type Start = (ClaimedJob, Entry);
 
-/// The runners of one worker. Dropped, it starts nothing more.
-pub(super) struct Runners<S> {
+/// What one claim gave.
+type Starts = Zip<vec::IntoIter<ClaimedJob>, vec::IntoIter<Entry>>;
+
+/// The runners of one worker. Dropped, it takes nothing more.
+pub(super) struct Runners<S: Clone + Send + Sync + 'static>(Arc<Bench<S>>);
+
+/// Where runners wait, and find what they begin.
+struct Bench<S> {
     shared: Arc<Shared<S>>,
-    bench: Arc<Bench>,
+    /// How many runs can be under way at the same instant.
+    threads: usize,
+    book: Mutex<Book>,
+    called: Notify,
     tasks: TaskTracker,
 }
 
-/// Where runners wait.
-struct Bench {
-    most: usize,
-    /// `None`: nothing is started any more.
-    waiting: Mutex<Option<Vec<Arc<Seat>>>>,
+#[derive(Default)]
+struct Book {
+    /// What is to be begun; none of them is empty.
+    claims: VecDeque<Starts>,
+    /// How many runners wait.
+    sitting: usize,
+    /// How many were called, and have not come yet.
+    coming: usize,
+    is_closed: bool,
 }
 
-/// One runner's place.
-#[derive(Default)]
-struct Seat {
-    given: Mutex<Option<Start>>,
-    called: Notify,
+impl Book {
+    fn next(&mut self) -> Option<Start> {
+        let claim = self.claims.front_mut()?;
+        let start = claim.next();
+        if claim.len() == 0 {
+            self.claims.pop_front();
+        }
+        start
+    }
 }
 
 impl<S: Clone + Send + Sync + 'static> Runners<S> {
+    /// # Panics
+    /// Outside of a runtime.
     pub(super) fn new(shared: &Arc<Shared<S>>) -> Self {
-        let most = shared.settings.concurrency;
-        let waiting = Mutex::new(Some(Vec::new()));
-        let bench = Arc::new(Bench { most, waiting });
-        Self { shared: shared.clone(), bench, tasks: TaskTracker::new() }
+        let threads = Handle::current().metrics().num_workers();
+        let (shared, book) = (shared.clone(), Mutex::default());
+        let (called, tasks) = (Notify::new(), TaskTracker::new());
+        Self(Arc::new(Bench { shared, threads, book, called, tasks }))
     }
 
-    /// Starts a run.
-    pub(super) fn start(&self, job: ClaimedJob, entry: Entry) {
-        let waiting = self.bench.waiting().as_mut().and_then(Vec::pop);
-        match waiting {
-            Some(seat) => seat.call(Some((job, entry))),
-            None => {
-                self.tasks.spawn(serve(self.shared.clone(), self.bench.clone(), job, entry));
-            }
+    /// Starts runs: these jobs with these entries.
+    pub(super) fn start(&self, jobs: Vec<ClaimedJob>, entries: Vec<Entry>) {
+        let starts = jobs.into_iter().zip(entries);
+        let runs = starts.len();
+        if runs > 0 {
+            self.0.book().claims.push_back(starts);
+        }
+        for _ in 0..runs.min(self.0.threads) {
+            self.0.call();
         }
     }
 }
 
-impl<S> Drop for Runners<S> {
+impl<S: Clone + Send + Sync + 'static> Drop for Runners<S> {
     fn drop(&mut self) {
-        let waiting = self.bench.waiting().take();
-        waiting.into_iter().flatten().for_each(|seat| seat.call(None));
+        self.0.book().is_closed = true;
+        self.0.called.notify_waiters();
     }
 }
 
-/// Makes one run after another, the first of them this.
-async fn serve<S>(shared: Arc<Shared<S>>, bench: Arc<Bench>, job: ClaimedJob, entry: Entry)
+/// Begins one run after another, as long as there are any, and waits for more.
+async fn serve<S>(bench: Arc<Bench<S>>)
 where
     S: Clone + Send + Sync + 'static,
 {
-    let seat = Arc::new(Seat::default());
-    let mut given = Some((job, entry));
-    while let Some((job, entry)) = given {
+    loop {
+        let mut next = bench.arrive();
+        while let Some((job, entry)) = next {
+            {
+                let mut run = pin!(dispatch(&bench.shared, &job, &entry));
+                let is_over = poll!(&mut run).is_ready();
+                bench.shared.starts.had_turn();
+                if !is_over {
+                    bench.hand_over();
+                    run.await;
+                }
+            }
+            drop((job, entry));
+            next = bench.next();
+            if next.is_some() {
+                // What the run woke is polled before the next one may block this thread.
+                turn().await;
+            }
+        }
+        let mut called = pin!(bench.called.notified());
         {
-            let mut run = pin!(dispatch(&shared, &job, &entry));
-            let is_over = poll!(&mut run).is_ready();
-            shared.starts.had_turn();
-            if !is_over {
-                run.await;
+            let mut book = bench.book();
+            if book.is_closed || book.sitting >= bench.shared.settings.concurrency {
+                return;
             }
+            // From here on it hears of a call: whoever counts it as sitting reaches it.
+            called.as_mut().enable();
+            book.sitting += 1;
         }
-        drop((job, entry));
-        if !bench.take(&seat) {
-            return;
-        }
-        seat.called.notified().await;
-        given = seat.given().take();
+        called.await;
     }
 }
 
-impl Bench {
-    fn waiting(&self) -> MutexGuard<'_, Option<Vec<Arc<Seat>>>> {
+impl<S: Clone + Send + Sync + 'static> Bench<S> {
+    fn book(&self) -> MutexGuard<'_, Book> {
         // A poisoned one is whole: no method panics between two changes.
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+        self.book.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes in a runner that waits from now on, where it is still of use.
-    fn take(&self, seat: &Arc<Seat>) -> bool {
-        match self.waiting().as_mut() {
-            Some(waiting) if waiting.len() < self.most => {
-                waiting.push(seat.clone());
-                true
-            }
-            Some(_) | None => false,
+    /// Makes one more runner come: one that waits, or a new one.
+    fn call(self: &Arc<Self>) {
+        let mut book = self.book();
+        book.coming += 1;
+        let is_one_sitting = book.sitting > 0;
+        book.sitting = book.sitting.saturating_sub(1);
+        drop(book);
+        if is_one_sitting {
+            // The one that sat down last: its state is still in the cache.
+            self.called.notify_last();
+        } else {
+            self.tasks.spawn(serve(self.clone()));
         }
     }
-}
 
-impl Seat {
-    fn given(&self) -> MutexGuard<'_, Option<Start>> {
-        self.given.lock().unwrap_or_else(PoisonError::into_inner)
+    /// A runner that was called has come: answers what it begins.
+    fn arrive(self: &Arc<Self>) -> Option<Start> {
+        let mut book = self.book();
+        book.coming = book.coming.saturating_sub(1);
+        drop(book);
+        self.next()
     }
 
-    /// Wakes the runner that sits here, with its next run or to end.
-    fn call(&self, given: Option<Start>) {
-        *self.given() = given;
-        self.called.notify_one();
+    /// What a runner begins next. Another is on its way to what it leaves behind.
+    fn next(self: &Arc<Self>) -> Option<Start> {
+        let mut book = self.book();
+        let start = book.next();
+        let is_left_alone = !book.claims.is_empty() && book.coming == 0;
+        drop(book);
+        if is_left_alone {
+            self.call();
+        }
+        start
+    }
+
+    /// A runner is about to wait for its run: another begins what it leaves behind. One that is on its
+    /// way already does not count, since it may be stuck behind a handler that blocks its thread.
+    fn hand_over(self: &Arc<Self>) {
+        if !self.book().claims.is_empty() {
+            self.call();
+        }
     }
 }

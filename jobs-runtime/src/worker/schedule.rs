@@ -41,12 +41,7 @@ pub(super) async fn schedule_loop<S>(shared: Arc<Shared<S>>) {
         let sleep = match turn(&shared, worker, &mut declared).await {
             Ok(next) => next.unwrap_or(LOOK_EVERY).min(jittered(LOOK_EVERY, shared.draw())),
             Err(error) => {
-                if !shared.is_outage(&error, "keep the schedules") {
-                    log::SCHEDULE.write(shared.elapsed(), || {
-                        let error = chain(&error);
-                        tracing::warn!(error, "can't keep the schedules; trying again");
-                    });
-                }
+                shared.tell_failed(&log::SCHEDULE, &error);
                 jittered(AGAIN, shared.draw())
             }
         };

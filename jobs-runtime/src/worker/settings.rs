@@ -155,15 +155,10 @@ fn shares(
             "the weight {weight} of the queue {name:?} is not one of 1 to 1,000"
         ));
     }
-    let none = |count: usize, name: &String| {
-        (count == 0)
-            .then(|| format!("a limit of 0 for the queue {name:?}: pause the queue instead"))
-    };
-    let zero = limits.iter().find_map(|(name, most)| none(*most, name));
-    let zero_in_fleet =
-        || fleet_limits.iter().find_map(|(name, most)| none(usize::from(*most > 0), name));
-    if let Some(what) = zero.or_else(zero_in_fleet) {
-        return refuse(what);
+    let zero = limits.iter().find(|(_, most)| *most == 0).map(|(name, _)| name);
+    let zero_in_fleet = fleet_limits.iter().find(|(_, most)| *most == 0).map(|(name, _)| name);
+    if let Some(name) = zero.or(zero_in_fleet) {
+        return refuse(format!("a limit of 0 for the queue {name:?}: pause the queue instead"));
     }
     let share = |queue: &QueueName| Share {
         queue: queue.clone(),

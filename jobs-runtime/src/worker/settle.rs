@@ -378,14 +378,15 @@ fn settlement<S>(shared: &Shared<S>, ended: &Ended) -> Settlement {
         // Only what succeeded has a result.
         notes.result = None;
     }
-    let event = settlement.event.or_else(|| late(ended, shared.elapsed()));
+    let event = settlement.event.or_else(|| late(ended, || shared.elapsed()));
     Settlement { notes, event, ..settlement }
 }
 
 /// What the history says of a clean success that could not be stored at once: else what the run seems to
 /// have taken would be the handler's doing. It counts from the first try, so it never says too much.
-fn late(ended: &Ended, now: Duration) -> Option<NewEvent> {
-    let late = now.saturating_sub(ended.tried_at?);
+fn late(ended: &Ended, now: impl FnOnce() -> Duration) -> Option<NewEvent> {
+    let tried_at = ended.tried_at?;
+    let late = now().saturating_sub(tried_at);
     (ended.ending == Ending::Done && late >= LATE).then(|| NewEvent {
         kind: EventKind::SettledLate,
         class: SETTLED_LATE.to_owned(),

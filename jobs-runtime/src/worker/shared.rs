@@ -20,6 +20,7 @@ use super::starts::Starts;
 use super::systemd::Notifier;
 use crate::client::Jobs;
 use crate::judge::Build;
+use crate::log::Retried;
 use crate::registry::Handlers;
 use crate::run::{Board, Reason};
 use crate::telemetry::Meters;
@@ -99,6 +100,13 @@ impl<S> Shared<S> {
     /// wrong is the caller's to tell.
     pub(crate) fn is_outage(&self, error: &StoreError, call: &'static str) -> bool {
         self.outage.holds(self.elapsed(), error, call)
+    }
+
+    /// Tells of a call that failed: of an outage as all calls do, of anything else by its own line.
+    pub(crate) fn tell_failed(&self, call: &Retried, error: &StoreError) {
+        if !self.is_outage(error, call.call) {
+            call.write(self.elapsed(), error);
+        }
     }
 
     /// The store answered a call.

@@ -24,7 +24,6 @@ const WATCHED: Duration = Duration::from_mins(10);
 const BATCH: u32 = 1_000;
 /// How many routes a line names.
 const NAMED: usize = 10;
-
 /// How many jobs of a route are counted: every worker looks, and a backlog that nobody reads may be long.
 const MOST: u32 = 1_000;
 
@@ -37,6 +36,7 @@ struct Stranded {
     seen_for: Duration,
 }
 
+/// Looks, tells and ends until the intake is closed or the worker is over.
 pub(super) async fn stranded_loop<S>(shared: Arc<Shared<S>>) {
     // Since when each has been stranded, on the clock that runs in suspend.
     let mut since: HashMap<Route, Duration> = HashMap::new();

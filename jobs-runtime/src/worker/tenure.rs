@@ -67,20 +67,14 @@ pub(super) async fn tenure_loop<S>(shared: Arc<Shared<S>>) {
         }
         let lost = shared.tenancy.to_close();
         let runs = shared.ledger.fences();
-        let registered = register(&shared).await;
-        if let Some(worker) = lost.filter(|_| registered.is_ok()) {
-            earlier.push(Earlier { worker, runs });
-        }
-        if let Err(error) = registered {
-            if !shared.is_outage(&error, "register anew") {
-                log::REGISTER.write(shared.elapsed(), || {
-                    let error = jobs_core::chain(&error);
-                    tracing::warn!(error, "can't register anew; trying again");
-                });
-            }
-            let wait = jobs_core::jittered(shared.settings.poll_interval, shared.draw());
-            if pause(&shared, wait).await {
-                return;
+        match register(&shared).await {
+            Ok(()) => earlier.extend(lost.map(|worker| Earlier { worker, runs })),
+            Err(error) => {
+                shared.tell_failed(&log::REGISTER, &error);
+                let wait = jobs_core::jittered(shared.settings.poll_interval, shared.draw());
+                if pause(&shared, wait).await {
+                    return;
+                }
             }
         }
     }

@@ -1,4 +1,5 @@
-//! What every worker does for all: promote what is due, sweep what the dead hold, prune what is old.
+//! What every worker does for all: promote what is due, take back what ended workers hold, end what nobody
+//! started in time, prune what is old, and recall what this build reads of what others refused.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +11,7 @@ use super::lease::Tenure;
 use super::shared::{Shared, pause};
 use crate::log;
 
-/// How many jobs one statement promotes, sweeps, recalls or prunes.
+/// How many jobs one statement promotes, takes back, ends, recalls or prunes.
 const BATCH: u32 = 1_000;
 /// How often scheduled jobs are looked for when none is known and nothing wakes the worker.
 const PROMOTE_AT_LEAST: Duration = Duration::from_secs(5);
@@ -30,12 +31,7 @@ pub(super) async fn promote_loop<S>(shared: Arc<Shared<S>>) {
                 promoted
             }
             Err(error) => {
-                if !shared.is_outage(&error, "promote") {
-                    log::PROMOTE.write(shared.elapsed(), || {
-                        let error = jobs_core::chain(&error);
-                        tracing::warn!(error, "can't promote; trying again");
-                    });
-                }
+                shared.tell_failed(&log::PROMOTE, &error);
                 Promoted { count: 0, next_in: Some(Duration::from_secs(1)) }
             }
         };
@@ -69,11 +65,7 @@ pub(super) async fn sweep_loop<S>(shared: Arc<Shared<S>>) {
         if shared.tenancy.may_sweep(shared.elapsed()) && shared.worker().is_some() {
             match sweep(&shared, grace).await {
                 Ok(()) => grace = Duration::ZERO,
-                Err(error) if shared.is_outage(&error, "sweep") => {}
-                Err(error) => log::SWEEP.write(shared.elapsed(), || {
-                    let error = jobs_core::chain(&error);
-                    tracing::warn!(error, "can't sweep; trying again");
-                }),
+                Err(error) => shared.tell_failed(&log::SWEEP, &error),
             }
         }
         if pause(&shared, jittered(lease.sweep(), shared.draw())).await {
@@ -119,13 +111,7 @@ async fn expire<S>(shared: &Shared<S>) {
         match shared.store().expire(BATCH).await {
             Ok(expired) if expired >= BATCH => tokio::task::yield_now().await,
             Ok(_) => return,
-            Err(error) if shared.is_outage(&error, "end expired jobs") => return,
-            Err(error) => {
-                return log::EXPIRE.write(shared.elapsed(), || {
-                    let error = jobs_core::chain(&error);
-                    tracing::warn!(error, "can't end expired jobs; trying again");
-                });
-            }
+            Err(error) => return shared.tell_failed(&log::EXPIRE, &error),
         }
     }
 }
@@ -135,13 +121,7 @@ async fn prune<S>(shared: &Shared<S>) {
         match shared.store().prune(shared.settings.retention, BATCH).await {
             Ok(pruned) if pruned >= BATCH => tokio::task::yield_now().await,
             Ok(_) => return,
-            Err(error) if shared.is_outage(&error, "prune") => return,
-            Err(error) => {
-                return log::PRUNE.write(shared.elapsed(), || {
-                    let error = jobs_core::chain(&error);
-                    tracing::warn!(error, "can't prune; trying again");
-                });
-            }
+            Err(error) => return shared.tell_failed(&log::PRUNE, &error),
         }
     }
 }

@@ -124,7 +124,7 @@ fn a_database_tells_whether_a_grace_period_holds_its_runs() {
             let what = finding["what"].as_str().unwrap();
             assert!(what.starts_with("the longest of 25 runs of report.build took "), "{what}");
         }
-        session.stretch_run(ids[7], Duration::from_secs(40)).await;
+        session.stretch_runs(&[ids[7]], Duration::from_secs(40)).await;
         let findings = session.json(&["doctor", "--json"]);
         assert_eq!(findings[0]["code"], "grace_shorter_than_runs");
         assert_eq!(
@@ -141,8 +141,8 @@ fn the_doctor_goes_by_many_runs_and_by_the_drain_that_live_workers_state() {
     over_both(&async |session| {
         let jobs = session.client().await;
         let findings = run(&jobs, 100, async |ids| {
-            session.stretch_run(ids[3], Duration::from_secs(70)).await;
-            session.stretch_run(ids[4], Duration::from_secs(40)).await;
+            session.stretch_runs(&[ids[3]], Duration::from_secs(70)).await;
+            session.stretch_runs(&[ids[4]], Duration::from_secs(40)).await;
             session.json(&["doctor", "--json"])
         });
         let findings = findings.await;
@@ -160,14 +160,42 @@ fn a_success_that_could_not_be_stored_at_once_tells_the_doctor_nothing_of_its_ha
     over_both(&async |session| {
         let jobs = session.client().await;
         let ids = run(&jobs, 25, async |ids| ids.to_vec()).await;
-        session.stretch_run(ids[0], Duration::from_hours(1)).await;
-        session.note_late(ids[0]).await;
-        session.stretch_run(ids[1], Duration::from_secs(12)).await;
+        session.stretch_runs(&[ids[0]], Duration::from_hours(1)).await;
+        session.note_late(&[ids[0]]).await;
+        session.stretch_runs(&[ids[1]], Duration::from_secs(12)).await;
         let findings = session.json(&["doctor", "--json"]);
         assert!(
             told_of(&findings, "what")
                 .starts_with("the longest of 24 runs of report.build took 12s;"),
             "{findings}"
+        );
+        assert_eq!(findings.as_array().map(Vec::len), Some(1), "it is certain: {findings}");
+    });
+}
+
+#[test]
+fn the_doctor_says_when_more_successes_were_stored_late_than_it_looks_for() {
+    over_both(&async |session| {
+        let jobs = session.client().await;
+        let ids = run(&jobs, 530, async |ids| ids.to_vec()).await;
+        session.stretch_runs(&ids, Duration::from_secs(12)).await;
+        let (most, more) = (&ids[..500], &ids[500..505]);
+        session.stretch_runs(most, Duration::from_hours(2)).await;
+        session.note_late(most).await;
+        session.stretch_runs(more, Duration::from_hours(1)).await;
+        session.note_late(more).await;
+        let findings = session.json(&["doctor", "--json"]);
+        let what = told_of(&findings, "what");
+        assert!(what.starts_with("the longest of 30 runs of report.build took 1h;"), "{what}");
+        assert_eq!(
+            findings[1]["what"],
+            "500 histories were read to find successes that could not be stored at once, and no more: \
+             what is told of report.build may go by such a one, and then it was the store that took so \
+             long"
+        );
+        assert_eq!(
+            (&findings[1]["code"], &findings[1]["severity"]),
+            (&"histories_unread".into(), &"info".into())
         );
     });
 }

@@ -40,21 +40,28 @@ impl Session {
         self.run_with(arguments, "")
     }
 
-    /// Makes a run that has ended one of this length.
-    pub(crate) async fn stretch_run(&self, job: JobId, length: Duration) {
+    /// Makes runs that have ended each of this length.
+    pub(crate) async fn stretch_runs(&self, jobs: &[JobId], length: Duration) {
         let micros = length.as_micros();
+        let ids: Vec<String> = jobs.iter().map(ToString::to_string).collect();
         let stretch = |table: &str| {
-            format!("UPDATE {table} SET finished_at_us = claimed_at_us + {micros} WHERE id = {job}")
+            format!(
+                "UPDATE {table} SET finished_at_us = claimed_at_us + {micros} WHERE id IN ({})",
+                ids.join(", ")
+            )
         };
         self.sql("job", stretch).await;
     }
 
-    /// Writes what a worker does about a success that it could not store at once.
-    pub(crate) async fn note_late(&self, job: JobId) {
+    /// Writes what a worker does about successes that it could not store at once.
+    pub(crate) async fn note_late(&self, jobs: &[JobId]) {
+        let note = |job| format!("({job}, 1, 1, 0, 1, 'settled_late', 'settled_late', '')");
+        let notes: Vec<String> = jobs.iter().map(note).collect();
         let note = |table: &str| {
             format!(
                 "INSERT INTO {table} (job_id, slot, number, at_us, claim_number, kind, class, text) \
-                 VALUES ({job}, 1, 1, 0, 1, 'settled_late', 'settled_late', '')"
+                 VALUES {}",
+                notes.join(", ")
             )
         };
         self.sql("event", note).await;

@@ -3,22 +3,39 @@
 use std::fmt::{Debug, Write as _};
 use std::sync::{Arc, Mutex};
 
+use tokio::sync::Notify;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
 
 /// Keeps what is logged from INFO on: the level, then the message and the fields.
 #[derive(Clone, Default)]
-pub(crate) struct Lines(Arc<Mutex<Vec<String>>>);
+pub(crate) struct Lines {
+    all: Arc<Mutex<Vec<String>>>,
+    /// There is one more.
+    news: Arc<Notify>,
+}
 
 impl Lines {
     pub(crate) fn all(&self) -> Vec<String> {
-        self.0.lock().expect("no test panics while it logs").clone()
+        self.all.lock().expect("no test panics while it logs").clone()
     }
 
     /// How many lines have a text.
     pub(crate) fn of(&self, text: &str) -> usize {
         self.all().iter().filter(|line| line.contains(text)).count()
+    }
+
+    /// Waits until a line has a text.
+    pub(crate) async fn until(&self, text: &str) {
+        loop {
+            // Made before the look, so that it hears of what comes behind that.
+            let news = self.news.notified();
+            if self.of(text) > 0 {
+                return;
+            }
+            news.await;
+        }
     }
 }
 
@@ -44,7 +61,8 @@ impl Subscriber for Lines {
         }
         let mut line = Line(format!("{} ", event.metadata().level()));
         event.record(&mut line);
-        self.0.lock().expect("no test panics while it logs").push(line.0);
+        self.all.lock().expect("no test panics while it logs").push(line.0);
+        self.news.notify_waiters();
     }
 
     fn enter(&self, _: &Id) {}

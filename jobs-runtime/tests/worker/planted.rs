@@ -18,6 +18,7 @@ use jobs_runtime::{
     BuildId, Event, Fence, JobId, JobRecord, NewJob, ProgressNote, QueueName, Route, ScheduleName,
     Settlement, StoreError, StoreErrorKind, StoreId, SystemClock, WorkerId,
 };
+use tokio::sync::Notify;
 
 type Result<T> = std::result::Result<T, StoreError>;
 
@@ -53,11 +54,14 @@ pub(crate) struct Plan {
 pub(crate) struct Planted {
     store: MemoryStore,
     plan: Arc<Mutex<Plan>>,
+    /// Calls have changed the plan.
+    news: Arc<Notify>,
 }
 
 impl Planted {
     pub(crate) fn new() -> Self {
-        Self { store: MemoryStore::new(Arc::new(SystemClock), 7), plan: Arc::default() }
+        let store = MemoryStore::new(Arc::new(SystemClock), 7);
+        Self { store, plan: Arc::default(), news: Arc::default() }
     }
 
     /// A client of it.
@@ -69,13 +73,31 @@ impl Planted {
         self.plan.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Waits until calls have made this so.
+    pub(crate) async fn until(&self, holds: impl Fn(&Plan) -> bool) {
+        loop {
+            // Made before the look, so that it hears of what comes behind that.
+            let news = self.news.notified();
+            if holds(&self.plan()) {
+                return;
+            }
+            news.await;
+        }
+    }
+
+    /// Notes what a call has met.
+    fn note<T>(&self, change: impl FnOnce(&mut Plan) -> T) -> T {
+        let noted = change(&mut self.plan());
+        self.news.notify_waiters();
+        noted
+    }
+
     async fn meet(&self, method: &'static str) -> Result<()> {
-        let (panics, is_stuck, is_away) = {
-            let mut plan = self.plan();
+        let (panics, is_stuck, is_away) = self.note(|plan| {
             plan.met.insert(method);
             let is_in = |calls: &HashSet<&'static str>| calls.contains(method);
             (is_in(&plan.panicking), is_in(&plan.stuck), is_in(&plan.away))
-        };
+        });
         assert!(!panics, "a planted panic of {method}");
         if is_stuck {
             std::future::pending::<()>().await;
@@ -136,14 +158,13 @@ planted! {
                     let error = StoreError::new(StoreErrorKind::Invalid, "could not settle runs");
                     return Err(error.because("a character has no equivalent"));
                 }
-                let is_locked = {
-                    let mut plan = self.plan();
+                let is_locked = self.note(|plan| {
                     let is_locked = plan.locked.contains(&job);
                     if is_locked {
                         plan.met_locked.insert(job);
                     }
                     is_locked
-                };
+                });
                 if is_locked {
                     answers.push(Settled::Locked);
                 } else {
@@ -234,7 +255,7 @@ impl Heartbeat for PlantedHeartbeat {
         self.planted.meet("renew").await?;
         let renewed = self.inner.renew(worker, phase, within).await;
         if phase == Phase::Done {
-            self.planted.plan().met.insert("renew when done");
+            self.planted.note(|plan| plan.met.insert("renew when done"));
         }
         renewed
     }
@@ -252,11 +273,8 @@ impl Heartbeat for PlantedHeartbeat {
     ) -> Result<Vec<JobId>> {
         self.planted.meet("close").await?;
         let closed = self.inner.close(worker, by, leaving).await;
-        while self.planted.plan().is_close_slow
-            && !self.planted.plan().met.contains("renew when done")
-        {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
+        let may_answer = |plan: &Plan| !plan.is_close_slow || plan.met.contains("renew when done");
+        self.planted.until(may_answer).await;
         closed
     }
 }

@@ -81,12 +81,8 @@ async fn a_run_whose_row_was_held_is_settled_while_others_end_all_the_time() {
     let id = jobs.enqueue(act("")).await.unwrap().id();
     store.plan().locked.insert(id);
     let running = Running::start(playing(&jobs, &scene));
-    patiently("the settler meets the held row", async {
-        while !store.plan().met_locked.contains(&id) {
-            tokio::task::yield_now().await;
-        }
-    })
-    .await;
+    let met = store.until(|plan| plan.met_locked.contains(&id));
+    patiently("the settler meets the held row", met).await;
     store.plan().locked.clear();
     patiently("the run is settled", async {
         while !jobs.job(id).await.unwrap().unwrap().state.is_finished() {
@@ -227,23 +223,21 @@ async fn a_renewal_beside_the_close_of_its_worker_tells_of_no_lost_lease() {
     let (store, lines) = (Planted::new(), Lines::default());
     tracing::subscriber::set_global_default(lines.clone()).expect("nobody else sets one");
     let jobs = store.jobs();
-    // A number that no worker has of a test beside this one.
-    let mut last = 0;
-    while last < 4_710 {
-        last = jobs.store().register(&nobody()).await.unwrap().0;
+    for _ in 0..WORKERS_OF_A_TEST {
+        jobs.store().register(&nobody()).await.unwrap();
     }
+    let ours = format!("worker={} ", WORKERS_OF_A_TEST + 1);
     store.plan().is_close_slow = true;
     let running = Running::start(playing(&jobs, &Scene::default()));
-    patiently("it works", async {
-        while lines.of("registered worker=4711 ") == 0 {
-            tokio::task::yield_now().await;
-        }
-    })
-    .await;
+    patiently("it works", lines.until(&format!("registered {ours}"))).await;
     patiently("the worker leaves", running.stop()).await;
     assert!(store.plan().met.contains("renew when done"));
-    assert_eq!(lines.of("was taken back; registering anew worker=4711 "), 0);
+    assert_eq!(lines.of(&format!("was taken back; registering anew {ours}")), 0);
 }
+
+/// More than any other test here registers. Where all of them run in one process, each over a store that
+/// counts its workers from 1, a line about a worker with a higher number is of no other test.
+const WORKERS_OF_A_TEST: u32 = 1_000;
 
 fn nobody() -> NewWorker {
     NewWorker {
@@ -260,12 +254,9 @@ async fn all_that_slows_a_store_down_is_warned_of() {
     let _guard = tracing::subscriber::set_default(warnings.clone());
     store.plan().warnings = vec!["a snapshot is held".to_owned(), "the log grows".to_owned()];
     let running = Running::start(playing(&store.jobs(), &Scene::default()));
-    patiently("both are warned of", async {
-        while warnings.of("a snapshot is held") * warnings.of("the log grows") == 0 {
-            tokio::task::yield_now().await;
-        }
-    })
-    .await;
+    for warning in ["a snapshot is held", "the log grows"] {
+        patiently("both are warned of", warnings.until(warning)).await;
+    }
     running.stop().await;
 }
 
@@ -280,12 +271,9 @@ async fn all_schedules_that_a_build_cannot_read_are_warned_of() {
     });
     jobs.store().declare(None, &declarations).await.unwrap();
     let running = Running::start(playing(&jobs, &Scene::default()));
-    patiently("both are warned of", async {
-        while warnings.of("first: ") * warnings.of("second: ") == 0 {
-            tokio::task::yield_now().await;
-        }
-    })
-    .await;
+    for warning in ["first: ", "second: "] {
+        patiently("both are warned of", warnings.until(warning)).await;
+    }
     running.stop().await;
 }
 
@@ -311,30 +299,18 @@ async fn an_outage_is_told_once_and_so_is_its_end() {
     // What the heartbeat's thread says is not heard here, so that thread has nothing to do after its first beat.
     let worker = playing(&store.jobs(), &Scene::default()).lease(Duration::from_hours(1));
     let running = Running::start(worker);
-    patiently("it works", async {
-        while !["routes", "held"].iter().all(|call| store.plan().met.contains(call)) {
-            tokio::task::yield_now().await;
-        }
-    })
-    .await;
+    let all_came = |calls: [&'static str; 2]| {
+        store.until(move |plan| calls.iter().all(|call| plan.met.contains(call)))
+    };
+    patiently("it works", all_came(["routes", "held"])).await;
     {
         let mut plan = store.plan();
         plan.away.extend(calls);
         plan.met.clear();
     }
-    patiently("two kinds of calls fail", async {
-        while !["routes", "promote"].iter().all(|call| store.plan().met.contains(call)) {
-            tokio::task::yield_now().await;
-        }
-    })
-    .await;
+    patiently("two kinds of calls fail", all_came(["routes", "promote"])).await;
     store.plan().away.clear();
-    patiently("it is over", async {
-        while lines.of("the store answers again") == 0 {
-            tokio::task::yield_now().await;
-        }
-    })
-    .await;
+    patiently("it is over", lines.until("the store answers again")).await;
     running.stop().await;
     assert_eq!(lines.of("the store does not answer"), 1, "{:?}", lines.all());
     assert_eq!(lines.of("the store answers again"), 1);
@@ -347,12 +323,7 @@ async fn what_keeps_expired_jobs_from_ending_keeps_none_from_being_pruned() {
     let _guard = tracing::subscriber::set_default(warnings.clone());
     store.plan().away.insert("expire");
     let running = Running::start(playing(&store.jobs(), &Scene::default()));
-    patiently("it prunes", async {
-        while !store.plan().met.contains("prune") {
-            tokio::task::yield_now().await;
-        }
-    })
-    .await;
+    patiently("it prunes", store.until(|plan| plan.met.contains("prune"))).await;
     running.stop().await;
     assert_eq!(warnings.of("the store does not answer"), 1, "{:?}", warnings.all());
     assert_eq!(warnings.of("end expired jobs"), 1);

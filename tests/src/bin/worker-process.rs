@@ -2,7 +2,7 @@
 //! it is told to stop.
 //!
 //! Set by its environment: `URL` of the store, `LEDGER`, `NAME`, `CONCURRENCY`, `LEASE_MS`,
-//! `GRACE_MS`, `QUEUE`, `BUILD`; `THREADS` of its runtime, 0 for one that runs on the main thread alone;
+//! `GRACE_MS`, `QUEUES` with commas between them, `BUILD`; `THREADS` of its runtime, 0 for one that runs on the main thread alone;
 //! `SCHEMA` on a server; `SCHEDULE` by which it enqueues `test.work`, and `SCHEDULE_NAME`;
 //! `CLOCK_AHEAD_MS`, by which its clock is wrong, and `CLOCK_STEP_MS`, by which SIGUSR1 steps it.
 //! `GRACE_MS` gives way to `JOBS_GRACE_PERIOD`.
@@ -174,9 +174,11 @@ async fn run() -> Outcome {
         registry = registry.schedule(Schedule::new(when, &Work { millis: 0 }).named(name));
     }
     let handlers = registry.build()?;
-    let queue = std::env::var("QUEUE").unwrap_or_else(|_| "default".to_owned());
-    let worker = Worker::new(&jobs, handlers, ledger)
-        .queue(queue)
+    let queues = std::env::var("QUEUES").unwrap_or_else(|_| "default".to_owned());
+    let worker = Worker::new(&jobs, handlers, ledger);
+    let worker = queues
+        .split(',')
+        .fold(worker, Worker::queue)
         .name(std::env::var("NAME")?)
         .concurrency(number("CONCURRENCY", 10))
         .lease(Duration::from_millis(number("LEASE_MS", 3_000)));

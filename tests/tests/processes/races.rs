@@ -103,11 +103,13 @@ async fn nothing_starts_from_a_queue_once_its_pause_is_known() {
 async fn pause_beside_claims(store: MakeSetup) {
     let folder = tempfile::tempdir().unwrap();
     let setup = store(BINARY, folder.path()).with("CONCURRENCY", &4);
+    let setup = setup.with("QUEUES", &format!("default,{BESIDE}"));
     let jobs = setup.open().await;
     let wanted = sized(300, 3_000);
     jobs.enqueue_all((0..wanted).map(|_| Work { millis: 10 })).await.unwrap();
     let processes = [setup.start("one"), setup.start("two")];
     let queue = jobs_runtime::QueueName::default();
+    let of_queue = Filter { queue: Some(queue.to_string()), ..Filter::default() };
     for round in 1..=3 {
         until("some have run", LIMIT, async || {
             count(&jobs, State::Succeeded).await > wanted / 5 * (round - 1)
@@ -117,16 +119,39 @@ async fn pause_beside_claims(store: MakeSetup) {
         // Claims that began before the pause still land; then nothing runs.
         setup.until_written().await;
         until("nothing runs", LIMIT, async || count(&jobs, State::Running).await == 0).await;
-        let claims = async || all(&jobs).await.iter().map(|job| job.claim.0).sum::<i64>();
+        let claims = async || {
+            let paused = jobs.inspect().jobs(&of_queue, u32::MAX).await.unwrap();
+            paused.iter().map(|job| job.claim.0).sum::<i64>()
+        };
         let before = claims().await;
         jobs.enqueue(Work { millis: 0 }).await.unwrap();
-        tokio::time::sleep(Duration::from_millis(500)).await;
+        both_claim_beside(&jobs).await;
         assert_eq!(claims().await, before, "round {round}: something was claimed");
         jobs.operate().resume(&queue).await.unwrap();
     }
-    until("all succeed", LIMIT, async || count(&jobs, State::Succeeded).await == wanted + 3).await;
+    let all_of_them = u64::try_from(all(&jobs).await.len()).unwrap();
+    until("all succeed", LIMIT, async || count(&jobs, State::Succeeded).await == all_of_them).await;
     stop(processes);
     assert_one_run_each(&setup, &jobs, &all(&jobs).await).await;
+}
+
+/// A queue that the workers work beside the one that is paused.
+const BESIDE: &str = "beside";
+
+/// Waits until each of two workers has claimed what is enqueued from now on, in claims that would have
+/// taken from any other of their queues too.
+async fn both_claim_beside(jobs: &Jobs) {
+    let mut workers = BTreeSet::new();
+    until("both workers claim", LIMIT, async || {
+        // As many as have room in both: one that takes all that it can leaves some to the other.
+        let work = (0..8).map(|_| Work { millis: 50 });
+        let added = jobs.enqueue_all(work).queue(BESIDE).await.unwrap();
+        for job in added {
+            workers.extend(jobs.wait(job.id()).await.unwrap().worker);
+        }
+        workers.len() == 2
+    })
+    .await;
 }
 
 #[tokio::test]

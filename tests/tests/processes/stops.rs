@@ -39,7 +39,7 @@ async fn stopped(store: MakeSetup, how: Staying, threads: usize) -> Stopped {
     let took = clock.elapsed().checked_sub(asked_at).unwrap();
     let left = jobs.job(id).await.unwrap().unwrap().state;
     // Another worker, of a queue of its own, takes back what the first one could not give back.
-    let second = setup.clone().with("QUEUE", &"elsewhere").start("second");
+    let second = setup.clone().with("QUEUES", &"elsewhere").start("second");
     let is_ready = async || jobs.job(id).await.unwrap().unwrap().state == State::Ready;
     until("the job is ready again", Duration::from_secs(10), is_ready).await;
     let is_open = |worker: &WorkerRecord| worker.name == "second" && worker.ended_at.is_none();

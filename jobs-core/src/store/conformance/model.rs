@@ -14,6 +14,7 @@
 //! after a step and before the next one, so both decide alike while those calls take less than that.
 
 mod acts;
+mod draws;
 mod driver;
 mod schedules;
 mod side;

@@ -18,8 +18,8 @@ const RUNS: u32 = 10_000;
 const FEWEST: usize = 20;
 /// With fewer of them the slowest of all is told, and not the slowest of 99 in 100.
 const MANY: usize = 100;
-/// At most so many histories are looked at for successes that were stored late.
-const LOOKS: usize = 500;
+/// At most so many histories are read to find successes that were stored late.
+const HISTORIES: usize = 500;
 /// What lasts longer is worth a word.
 const LASTING: Duration = Duration::from_mins(1);
 
@@ -32,6 +32,8 @@ struct Slow {
     kind: String,
     took: Duration,
     runs: usize,
+    /// Whether it is known of the runs that this goes by that none was stored late.
+    is_certain: bool,
 }
 
 /// Holds what files grant, or what live workers state, against what was measured.
@@ -50,6 +52,9 @@ pub(super) async fn examine(jobs: &Jobs, granted: &[(String, Granted)]) -> Resul
         findings.extend(
             granted.iter().map(|(file, granted)| advice(&slow, *granted, "").in_file(file)),
         );
+        if !slow.is_certain {
+            findings.push(doubt(&slow));
+        }
     }
     let warnings = jobs.warnings(LASTING).await?;
     findings.extend(warnings.into_iter().map(|what| {
@@ -79,9 +84,9 @@ fn by_kind(runs: &[Brief]) -> BTreeMap<&str, Runs> {
 }
 
 /// The kind whose slowest runs took the longest. Successes that could not be stored at once are left
-/// out: it was the store that took so long.
+/// out, as far as [`HISTORIES`] tell of them: it was the store that took so long.
 async fn slowest(inspect: &dyn Inspect, mut by_kind: BTreeMap<&str, Runs>) -> Result<Option<Slow>> {
-    let mut looks = 0;
+    let mut histories = 0;
     let mut checked: BTreeMap<&str, usize> = BTreeMap::new();
     loop {
         let all = by_kind.iter().filter(|(_, runs)| runs.len() >= FEWEST);
@@ -90,12 +95,13 @@ async fn slowest(inspect: &dyn Inspect, mut by_kind: BTreeMap<&str, Runs>) -> Re
         };
         let (kind, place) = (*kind, place(runs.len()));
         let next = checked.entry(kind).or_default();
-        if *next > place || looks == LOOKS {
+        let is_certain = *next > place;
+        if is_certain || histories == HISTORIES {
             let (took, runs) = (runs[place].0, runs.len());
-            return Ok(Some(Slow { kind: kind.to_owned(), took, runs }));
+            return Ok(Some(Slow { kind: kind.to_owned(), took, runs, is_certain }));
         }
         let (at, (_, id)) = (*next, runs[*next]);
-        looks += 1;
+        histories += 1;
         let events = inspect.events(id).await?;
         if events.last().is_some_and(|latest| latest.kind == EventKind::SettledLate) {
             by_kind.entry(kind).or_default().remove(at);
@@ -111,7 +117,7 @@ const fn place(runs: usize) -> usize {
 }
 
 fn advice(slow: &Slow, granted: Granted, by: &str) -> Finding {
-    let Slow { kind, took, runs } = slow;
+    let Slow { kind, took, runs, is_certain: _ } = slow;
     let quiet = Split::of(granted.grace).quiet;
     let needed = needed(*took);
     let measured = if *runs < MANY {
@@ -132,6 +138,17 @@ fn advice(slow: &Slow, granted: Granted, by: &str) -> Finding {
         (Severity::Info, "grace_holds_runs", fix)
     };
     Finding::new(severity, code, granted.line, format!("{measured}; {told}"), fix)
+}
+
+/// What is said where more histories would have had to be read.
+fn doubt(slow: &Slow) -> Finding {
+    let what = format!(
+        "{HISTORIES} histories were read to find successes that could not be stored at once, and no more: \
+         what is told of {} may go by such a one, and then it was the store that took so long",
+        slow.kind
+    );
+    let fix = format!("ask again when others are the latest {RUNS} successes: no more count");
+    Finding::new(Severity::Info, "histories_unread", None, what, fix)
 }
 
 /// The shortest grace period, in whole seconds, in which runs of this length finish.

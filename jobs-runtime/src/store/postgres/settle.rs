@@ -92,27 +92,28 @@ impl PostgresStore {
             if clean.is_empty() {
                 return Ok(());
             }
-            let mut written = self.settle_by(statement, settlements, clean).await?;
-            // Both in order of job, and from the back: of two claims of a job only the later can hold.
-            let mut left = Vec::new();
-            for nth in clean.drain(..).rev() {
-                match written.pop_if(|job| *job == settlements[nth].fence.job) {
-                    Some(_) => answers[nth] = Settled::Applied(State::Succeeded),
-                    None => left.push(nth),
+            let mut left =
+                self.settle_by(statement, settlements, clean).await?.into_iter().peekable();
+            let mut elements = 0..;
+            clean.retain(|nth| {
+                let element = elements.next();
+                let is_left = left.next_if(|left| Some(*left) == element).is_some();
+                if !is_left {
+                    answers[*nth] = Settled::Applied(State::Succeeded);
                 }
-            }
-            clean.extend(left.into_iter().rev());
+                is_left
+            });
         }
         Ok(())
     }
 
-    /// Settles runs by one statement, and answers which jobs it wrote, in order.
+    /// Settles runs by one statement, and answers which of them it left, in order.
     async fn settle_by(
         &self,
         statement: fn(&Statements) -> Statement,
         settlements: &[Settlement],
         which: &[usize],
-    ) -> Attempt<Vec<JobId>> {
+    ) -> Attempt<Vec<usize>> {
         let (jobs, claims) = fences(which.iter().map(|nth| settlements[*nth].fence));
         let mut races = Races::default();
         let rows = loop {
@@ -122,10 +123,10 @@ impl PostgresStore {
                 done => break done?,
             }
         };
-        let mut written: Vec<JobId> =
-            rows.iter().map(|row| Columns::of(row).id()).collect::<Attempt<_>>()?;
-        written.sort_unstable();
-        Ok(written)
+        let element = |row| element(Columns::of(row).next()?, which.len());
+        let mut left: Vec<usize> = rows.iter().map(element).collect::<Attempt<_>>()?;
+        left.sort_unstable();
+        Ok(left)
     }
 
     /// Settles what is not locked, and looks after the rest until that is free, lost or was looked

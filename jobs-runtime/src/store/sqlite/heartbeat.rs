@@ -12,8 +12,9 @@ use sqlx::{Row as _, Sqlite, SqliteConnection};
 use super::SqliteStore;
 use super::connect::Connect;
 use super::error::{During, Result, is_busy};
-use super::lease::{Close, Observer, Signs};
+use super::lease::Close;
 use super::row::Columns;
+use super::signs::{Observer, Signs};
 use super::turn::{LONGEST_WAIT, Turn};
 use super::{migrate, sql};
 

@@ -1,28 +1,12 @@
-//! How leases begin and end.
-//!
-//! Nobody's clock is compared with another's. A worker is dead when the operating system has freed
-//! its lock file, or when one observer has seen no sign of it for a whole lease on its own clock.
-//!
-//! A sign is a renewal, or a mark: a renewal that could not have the write lock leaves a byte in the
-//! worker's lock file before it is answered as undecided, and where it can leave none it fails. So
-//! whatever a worker takes for a renewal an observer can see, however others held the lock and
-//! whenever the observer got it in between. What it has seen no sign of since `t` asked for its last
-//! renewal before `t`, so by its own clock too its lease is over at `t` and a lease.
-//!
-//! An observer leaves out the time in which it waited for the lock, and what it did not see: a gap of
-//! more than two leases between two looks, as when the host was suspended, starts the count anew, so
-//! that the others have time to renew. It does so once until there is a new sign, for an observer may
-//! look that rarely always.
+//! How leases begin and end. Whether a worker is dead, [`signs`](super::signs) tell.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use jobs_core::store::{Author, Drained, Duty, Leaving, NewWorker, Settled, Sweep, Swept};
+use jobs_core::store::{Author, Drained, Leaving, NewWorker, Settled, Sweep, Swept};
 use jobs_core::{
-    Clock, Company, Ending, Fence, Interruption, JobId, Ladder, Random, Run, SeededRandom,
-    Settlement, Timestamp, WorkerId, micros, transition,
+    Company, Ending, Fence, Interruption, JobId, Ladder, Random, Run, SeededRandom, Settlement,
+    Timestamp, WorkerId, micros, transition,
 };
 use sqlx::query::Query;
 use sqlx::sqlite::{SqliteArguments, SqliteRow};
@@ -32,94 +16,10 @@ use super::alive::{Life, LockFile, LockFiles};
 use super::error::{During, Result};
 use super::row::{Columns, text};
 use super::settle::{Claims, settle};
+use super::signs::{Observer, Signs};
 use super::unreadable::end_unreadable;
 use super::writer::Write;
 use super::{json, sql};
-
-/// What this process has seen of the renewals of workers.
-#[derive(Debug, Default)]
-pub(super) struct Renewals(Mutex<HashMap<WorkerId, Seen>>);
-
-/// What a worker leaves behind that tells of its life.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Signs {
-    /// The number of its renewals.
-    pub(super) renewals: i64,
-    /// How many marks its lock file has.
-    pub(super) marks: u64,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Seen {
-    signs: Signs,
-    /// When these signs were seen first, without the time that does not count.
-    since: Duration,
-    looked_at: Duration,
-    /// Whether the count was started anew after a long gap.
-    is_anew: bool,
-}
-
-impl Seen {
-    const fn now(signs: Signs, elapsed: Duration) -> Self {
-        Self { signs, since: elapsed, looked_at: elapsed, is_anew: false }
-    }
-}
-
-impl Renewals {
-    /// Notes the signs of a worker that lives.
-    pub(super) fn note(&self, worker: WorkerId, signs: Signs, elapsed: Duration) {
-        self.seen().insert(worker, Seen::now(signs, elapsed));
-    }
-
-    /// Looks at a worker's signs; answers for how long they have been the same.
-    fn look(&self, worker: WorkerId, signs: Signs, lease: Duration, elapsed: Duration) -> Duration {
-        let mut seen = self.seen();
-        let fresh = Seen::now(signs, elapsed);
-        let last = seen.entry(worker).or_insert(fresh);
-        let is_late = elapsed.saturating_sub(last.looked_at) > lease.saturating_mul(2);
-        *last = if last.signs != signs {
-            fresh
-        } else if is_late && !last.is_anew {
-            Seen { is_anew: true, ..fresh }
-        } else {
-            Seen { looked_at: elapsed, ..*last }
-        };
-        elapsed.saturating_sub(last.since)
-    }
-
-    /// Leaves a time out of account in which the observer could see nothing.
-    fn skip(&self, waited: Duration) {
-        for seen in self.seen().values_mut() {
-            seen.since = seen.since.saturating_add(waited);
-            seen.looked_at = seen.looked_at.saturating_add(waited);
-        }
-    }
-
-    fn forget(&self, worker: WorkerId) {
-        self.seen().remove(&worker);
-    }
-
-    fn seen(&self) -> MutexGuard<'_, HashMap<WorkerId, Seen>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// What tells the living from the dead.
-#[derive(Debug, Clone)]
-pub(super) struct Observer {
-    pub(super) files: Arc<LockFiles>,
-    pub(super) renewals: Arc<Renewals>,
-    pub(super) clock: Arc<dyn Clock>,
-}
-
-/// Removes the lock files that no open lease names.
-pub(super) async fn tidy(connection: &mut SqliteConnection, files: &LockFiles) -> Result<()> {
-    const DOING: &str = "looking for lock files";
-    let rows = sqlx::query(sql::OPEN_WORKERS).fetch_all(connection).await.during(DOING)?;
-    let names = rows.iter().map(|row| open(row).map(|worker| worker.lock_file));
-    files.tidy(&names.collect::<Result<_, _>>().during(DOING)?);
-    Ok(())
-}
 
 /// A worker to be registered; its lock file is held already.
 pub(super) struct Register {
@@ -207,23 +107,6 @@ impl TakeBack {
     }
 }
 
-struct Open {
-    id: WorkerId,
-    lock_file: String,
-    lease: Duration,
-    renewals: i64,
-}
-
-fn open(row: &SqliteRow) -> Result<Open, sqlx::Error> {
-    let mut columns = Columns::new(row);
-    Ok(Open {
-        id: WorkerId(columns.number()?),
-        lock_file: columns.text()?,
-        lease: Duration::from_micros(columns.number()?.max(0).unsigned_abs()),
-        renewals: columns.number()?,
-    })
-}
-
 #[async_trait]
 impl Write for TakeBack {
     type Answer = Swept;
@@ -272,6 +155,33 @@ impl Write for TakeBack {
         self.observer.files.tidy(&self.open.drain(..).map(|worker| worker.lock_file).collect());
         swept.workers.iter().for_each(|worker| self.observer.renewals.forget(*worker));
     }
+}
+
+/// A worker whose lease is open.
+struct Open {
+    id: WorkerId,
+    lock_file: String,
+    lease: Duration,
+    renewals: i64,
+}
+
+fn open(row: &SqliteRow) -> Result<Open, sqlx::Error> {
+    let mut columns = Columns::new(row);
+    Ok(Open {
+        id: WorkerId(columns.number()?),
+        lock_file: columns.text()?,
+        lease: Duration::from_micros(columns.number()?.max(0).unsigned_abs()),
+        renewals: columns.number()?,
+    })
+}
+
+/// Removes the lock files that no open lease names.
+pub(super) async fn tidy(connection: &mut SqliteConnection, files: &LockFiles) -> Result<()> {
+    const DOING: &str = "looking for lock files";
+    let rows = sqlx::query(sql::OPEN_WORKERS).fetch_all(connection).await.during(DOING)?;
+    let names = rows.iter().map(|row| open(row).map(|worker| worker.lock_file));
+    files.tidy(&names.collect::<Result<_, _>>().during(DOING)?);
+    Ok(())
 }
 
 /// A worker to be closed.
@@ -387,39 +297,6 @@ impl Close {
             report = report.bind(i64::try_from(count).unwrap_or(i64::MAX));
         }
         report.bind(micros(took))
-    }
-}
-
-/// A duty to be taken or given back.
-pub(super) struct ChangeDuty {
-    statement: &'static str,
-    duty: Duty,
-    worker: WorkerId,
-}
-
-impl ChangeDuty {
-    pub(super) const fn take(duty: Duty, worker: WorkerId) -> Self {
-        Self { statement: sql::TAKE_DUTY, duty, worker }
-    }
-
-    pub(super) const fn give_back(duty: Duty, worker: WorkerId) -> Self {
-        Self { statement: sql::GIVE_BACK_DUTY, duty, worker }
-    }
-}
-
-#[async_trait]
-impl Write for ChangeDuty {
-    /// Whether the worker has it now, of one that takes it.
-    type Answer = bool;
-
-    async fn run(&mut self, tx: &mut SqliteConnection, _: Timestamp) -> Result<bool> {
-        let change = sqlx::query(self.statement).bind(self.duty.as_str()).bind(self.worker.0);
-        let has = change.fetch_optional(tx).await.during("changing who has a duty")?;
-        Ok(has.is_some())
-    }
-
-    fn wakes(&self, _: &bool) -> bool {
-        false
     }
 }
 

@@ -18,16 +18,12 @@ fn begin(ledger: &Ledger, job: i64, claim: i64) -> Entry {
 #[test]
 fn a_slot_is_free_when_its_handler_has_ended_and_settlements_are_bounded() {
     let ledger = Ledger::new(2);
-    for job in 1..=2 {
-        begin(&ledger, job, 1);
-    }
+    let runs = [begin(&ledger, 1, 1), begin(&ledger, 2, 1)];
     assert_eq!(ledger.free(), 0);
-    ledger.ended(fence(1, 1));
-    ledger.ended(fence(2, 1));
+    runs.iter().for_each(|run| ledger.ended(run));
     assert_eq!((ledger.free(), ledger.held(), ledger.running()), (2, 2, 0));
     for job in 3..=4 {
-        begin(&ledger, job, 1);
-        ledger.ended(fence(job, 1));
+        ledger.ended(&begin(&ledger, job, 1));
     }
     assert_eq!(ledger.free(), 0, "two batches of settlements wait");
     ledger.settled([fence(1, 1), fence(2, 1)].into_iter());
@@ -37,15 +33,14 @@ fn a_slot_is_free_when_its_handler_has_ended_and_settlements_are_bounded() {
 #[test]
 fn two_runs_of_one_job_hold_two_slots_until_each_has_ended() {
     let ledger = Ledger::new(2);
-    begin(&ledger, 1, 1);
-    begin(&ledger, 1, 3);
+    let (earlier, later) = (begin(&ledger, 1, 1), begin(&ledger, 1, 3));
     assert_eq!((ledger.running(), ledger.running_fences().len()), (2, 2));
     for _ in 0..2 {
-        ledger.ended(fence(1, 1));
+        ledger.ended(&earlier);
         ledger.settled(std::iter::once(fence(1, 1)));
         assert_eq!((ledger.running(), ledger.held()), (1, 1), "a late end frees no slot twice");
     }
-    ledger.ended(fence(1, 3));
+    ledger.ended(&later);
     assert_eq!(ledger.running(), 0);
 }
 
@@ -78,7 +73,7 @@ fn a_run_that_the_store_does_not_hold_is_aborted_unless_it_is_being_settled() {
     let taken = begin(&ledger, 2, 1);
     let settling = begin(&ledger, 3, 1);
     ledger.claim_answered();
-    ledger.ended(fence(3, 1));
+    ledger.ended(&settling);
     let mut found = ledger.audit(&[held(2, 2)], ledger.asked()).lost;
     found.sort();
     assert_eq!(found, [JobId(1), JobId(2)]);

@@ -1,39 +1,20 @@
-//! What a worker, a producer, an operator or the world may do next.
+//! What a worker, a producer, an operator or the world may do next. To what and with what, is drawn in
+//! [`draws`](super::draws).
 
 use std::time::Duration;
 
-use super::super::super::{
-    CheckpointSave, Duty, Redrive, Renewed, Reschedule, Row, Saved, Settled, Standing,
-};
-use super::super::scene::{ALL, NO_JITTER, job, queue};
+use super::super::super::{Duty, Redrive, Renewed, Reschedule, Row, Saved, Settled, Standing};
+use super::super::scene::{ALL, NO_JITTER, queue};
+use super::draws::{QUEUES, WAITS};
 use super::driver::{Driver, Worker};
 use super::step::{Answer, End, From, Inner, Order, Step, Taking};
-use crate::envelope::{NewJob, OnConflict, UniqueWhile};
 use crate::id::{Fence, JobId, WorkerId};
-use crate::name::{QueueName, UniqueKey};
-use crate::outcome::{Ending, Failure, Interruption, Retry};
-use crate::record::{Budget, ClaimedJob, Notes, Priority, ProgressNote};
+use crate::outcome::Ending;
+use crate::record::{Budget, Priority, ProgressNote};
 use crate::retry::Ladder;
 use crate::state::State;
-use crate::transition::{Due, Run, Settlement, transition};
-use crate::version::{MinReader, Refusal, Version};
+use crate::transition::{Due, Run, transition};
 
-const QUEUES: [&str; 2] = ["default", "mail"];
-const KINDS: [&str; 3] = ["a", "b", "c"];
-const KEYS: [&str; 2] = ["k", "l"];
-/// Waits that end shortly before a step of time.
-const WAITS: [Duration; 4] =
-    [Duration::ZERO, Duration::from_secs(4), Duration::from_secs(9), Duration::from_secs(14)];
-/// An expiry that ends well between two steps of time, whatever wait comes before it.
-const EXPIRY: Duration = Duration::from_secs(9);
-const CONFLICTS: [OnConflict; 4] = [
-    OnConflict::Keep,
-    OnConflict::Replace,
-    OnConflict::Reschedule,
-    OnConflict::ReplaceAndReschedule,
-];
-const SCOPES: [UniqueWhile; 4] =
-    [UniqueWhile::Waiting, UniqueWhile::Waiting, UniqueWhile::Running, UniqueWhile::Kept];
 const STEP: Duration = Duration::from_secs(5);
 
 impl Driver<'_> {
@@ -82,53 +63,9 @@ impl Driver<'_> {
         }
     }
 
-    pub(super) fn new_job(&self) -> NewJob {
-        let minor = u32::from(self.one_in(3));
-        let kind = self.pick(&KINDS).unwrap_or_default();
-        let key = self.one_in(2).then(|| self.pick(&KEYS)).flatten();
-        let max_failures = if self.one_in(4) { 2 } else { 20 };
-        let max_interruptions = self.one_in(5).then_some(2);
-        NewJob {
-            queue: self.some_queue(),
-            version: Version::new(1, minor, 0),
-            min_reader: MinReader { major: 1, minor },
-            priority: Priority::clamped(if self.one_in(5) { 7 } else { 0 }),
-            due: Due::In(self.pick(&WAITS).filter(|_| self.one_in(3)).unwrap_or_default()),
-            unique_key: key.and_then(|key| UniqueKey::new(key).ok()),
-            unique_while: self.pick(&SCOPES).unwrap_or_default(),
-            on_conflict: self.pick(&CONFLICTS).unwrap_or_default(),
-            expires_in: self.one_in(6).then_some(EXPIRY),
-            budget: Budget { max_failures, max_interruptions },
-            ..job(kind)
-        }
-    }
-
-    fn some_queue(&self) -> QueueName {
-        queue(if self.one_in(4) { QUEUES[1] } else { QUEUES[0] })
-    }
-
-    fn new_jobs(&self) -> Vec<NewJob> {
-        let mut jobs: Vec<_> = (0..=self.below(3)).map(|_| self.new_job()).collect();
-        if jobs.len() > 1 {
-            // Which of a call's jobs comes first where one is rescheduled is a matter of microseconds.
-            let kept = |job: &NewJob| {
-                if job.on_conflict.replaces() { OnConflict::Replace } else { OnConflict::Keep }
-            };
-            for job in &mut jobs {
-                job.on_conflict = kept(job);
-            }
-        }
-        jobs
-    }
-
     async fn enqueue(&mut self) {
         let jobs = self.new_jobs();
         self.both(Step::Enqueue(jobs)).await;
-    }
-
-    fn some_worker(&self) -> Option<WorkerId> {
-        let live: Vec<_> = self.live.iter().map(|worker| worker.id).collect();
-        self.pick(&live)
     }
 
     /// A claim, sometimes of only a part, under an ended worker, or with an answer that is lost.
@@ -160,55 +97,6 @@ impl Driver<'_> {
         }
     }
 
-    /// Some runs of some worker, which then no longer knows of them.
-    fn part_with_runs(&mut self, most: usize) -> Option<(WorkerId, Vec<ClaimedJob>)> {
-        let id = self.some_worker()?;
-        let count = 1 + self.below(most);
-        let worker = self.live.iter_mut().find(|worker| worker.id == id)?;
-        let mut runs: Vec<_> = worker.runs.drain(..count.min(worker.runs.len())).collect();
-        runs.sort_by_key(|run| run.fence);
-        self.former.extend(runs.iter().cloned());
-        Some((id, runs)).filter(|(_, runs)| !runs.is_empty())
-    }
-
-    fn ending(&self, run: &ClaimedJob) -> Ending {
-        let wait = self.pick(&WAITS).unwrap_or_default();
-        let fail = |retry| {
-            Ending::Failed(Failure { class: "error".into(), text: "it's \"broken\"".into(), retry })
-        };
-        match self.below(14) {
-            0..4 => Ending::Done,
-            4 => fail(Retry::Ladder),
-            5 => fail(Retry::After(wait)),
-            6 => fail(Retry::Never),
-            7 => Ending::Snoozed(wait),
-            8 | 9 => Ending::Refused {
-                refusal: Refusal::Newer,
-                build: if self.one_in(2) { "old" } else { "older" }.to_owned(),
-                text: "1.1.0 here 1.0".to_owned(),
-            },
-            10 => Ending::Interrupted(Interruption::Stopped("drain".to_owned())),
-            // The third wait of an absent service is the last that ends between two steps of time.
-            11 if run.counters.interruptions < 3 => {
-                Ending::Interrupted(Interruption::Infrastructure("away".to_owned()))
-            }
-            11 | 12 => Ending::Interrupted(Interruption::GivenUp),
-            13.. => Ending::Unstarted,
-        }
-    }
-
-    fn settlement(&self, run: &ClaimedJob) -> Settlement {
-        let ladder = Ladder::Fixed(WAITS[2]);
-        let settlement = transition(&Run::from(run), &self.ending(run), &ladder, NO_JITTER);
-        Settlement { notes: self.notes(), ..settlement }
-    }
-
-    /// Mostly none, as most handlers leave none.
-    fn notes(&self) -> Notes {
-        let some = |text: &str| self.one_in(4).then(|| text.to_owned());
-        Notes { progress: some("half of it"), result: some("[1, 2]") }
-    }
-
     /// Settles a few runs; sometimes the answer is lost, and the worker asks the rows and repeats.
     async fn settle(&mut self) {
         let most = if self.one_in(3) { 3 } else { 1 };
@@ -226,23 +114,6 @@ impl Driver<'_> {
             let too_late = Answer::Settled(vec![Settled::LeaseLost; settlements.len()]);
             self.both_answer(Step::Settle(worker, settlements), &too_late).await;
         }
-    }
-
-    fn save(&self, fence: Fence) -> CheckpointSave {
-        let version = Version::new(1, u32::from(self.one_in(5)), 0);
-        CheckpointSave {
-            fence,
-            version,
-            min_reader: version.own_reader(),
-            text: format!("[{}]", self.below(3)),
-            keeps_failures: self.one_in(3),
-        }
-    }
-
-    fn some_run(&self) -> Option<ClaimedJob> {
-        let runs: Vec<_> =
-            self.live.iter().flat_map(|worker| worker.runs.iter().cloned()).collect();
-        self.pick(&runs)
     }
 
     async fn checkpoint(&mut self) {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use jobs_runtime::{Jobs, Worker};
+use tokio::task::JoinSet;
 
 use super::Result;
 use super::app::{App, elapsed, handlers};
@@ -10,6 +11,9 @@ use super::floor::{Rows, Tenths};
 use super::place::Place;
 use super::scenario::{Figures, Side};
 use super::usage;
+
+/// How often it is looked how far a worker is: seldom, since the look is paid for by what is measured.
+const TENTH_LOOK: Duration = Duration::from_millis(5);
 
 /// What a drain finds.
 #[derive(Clone, Copy)]
@@ -44,6 +48,26 @@ impl Drain {
     }
 }
 
+/// So many floors drain a queue together, as workers of several processes do; `count` jobs are measured.
+pub(crate) async fn floors(place: &Place, floors: u32, batch: u32, count: u64) -> Result<Figures> {
+    // A floor ends with a batch that it has claimed and not completed, and steps over what others hold.
+    let surplus = 8 * u64::from(floors * batch);
+    place.floor().await?.fill(Rows::Ready, count + surplus).await?;
+    let mut draining = JoinSet::new();
+    let begun = elapsed();
+    for _ in 0..floors {
+        let mut floor = place.floor().await?;
+        let share = count / u64::from(floors);
+        draining.spawn(async move { floor.drain(batch, share).await.map_err(|e| e.to_string()) });
+    }
+    while let Some(drained) = draining.join_next().await {
+        drained??;
+    }
+    #[expect(clippy::cast_precision_loss, reason = "counts far below 2^52")]
+    let per_s = count as f64 / elapsed().saturating_sub(begun).as_secs_f64();
+    Ok(Figures::per_s(per_s))
+}
+
 #[expect(clippy::cast_precision_loss, reason = "counts far below 2^52")]
 fn figures(jobs: u64, ends: &[Duration], used: Option<Duration>) -> Figures {
     let jobs = jobs as f64;
@@ -69,7 +93,7 @@ async fn framework(place: &Place, concurrency: u32, count: u64) -> Result<Vec<Du
         async move { app.done().await }
     }));
     loop {
-        match tokio::time::timeout(Duration::from_millis(1), &mut working).await {
+        match tokio::time::timeout(TENTH_LOOK, &mut working).await {
             Ok(report) => {
                 let report = report?;
                 assert_eq!(report.settled, count, "every job of the drain is settled once");

@@ -7,10 +7,10 @@ use jobs_runtime::{Jobs, Worker};
 use tokio::sync::oneshot;
 
 use super::app::{App, Stamp, elapsed, handlers};
-use super::drain::Drain;
+use super::drain::{self, Drain};
 use super::floor::Rows;
 use super::place::Place;
-use super::{Options, Result, checkpoint, child, night, pickup, usage};
+use super::{Options, Result, Store, checkpoint, child, night, pickup, usage};
 
 /// Who does the work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -157,6 +157,15 @@ impl Scenario {
                 return checkpoint::durable(side, place, sizes.checkpoints).await.map(Some);
             }
             Self::Pickup => return pickup::here(side, place, sizes.pickups).await.map(Some),
+            Self::Processes1 if has_floors(side, place) => {
+                return drain::floors(place, 1, 1_000, 2 * sizes.drained(1_000)).await.map(Some);
+            }
+            Self::Processes4 if has_floors(side, place) => {
+                return drain::floors(place, 4, 1_000, 2 * sizes.drained(1_000)).await.map(Some);
+            }
+            Self::Processes4Split if has_floors(side, place) => {
+                return drain::floors(place, 4, 250, 2 * sizes.drained(1_000)).await.map(Some);
+            }
             Self::PickupAcross
             | Self::Priority
             | Self::Processes1
@@ -190,6 +199,12 @@ impl Scenario {
             _ => idle(place, sizes.idle).await,
         }
     }
+}
+
+/// Whether several floors drain a queue together here: those of one SQLite file would wait for its lock
+/// most of the time.
+fn has_floors(side: Side, place: &Place) -> bool {
+    side == Side::Floor && place.store() == Store::Postgres
 }
 
 async fn enqueue(side: Side, place: &Place, calls: usize, at_once: usize) -> Result<Figures> {
