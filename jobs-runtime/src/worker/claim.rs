@@ -268,7 +268,9 @@ where
     } else {
         shared.starts.add(jobs.len());
         if shared.settings.shares.is_some() {
-            jobs.iter().for_each(|job| shared.running.begin(&job.queue));
+            for job in &jobs {
+                shared.running.begin(&job.queue);
+            }
         }
         runners.start(jobs, entries);
     }

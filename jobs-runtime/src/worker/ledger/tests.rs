@@ -20,7 +20,9 @@ fn a_slot_is_free_when_its_handler_has_ended_and_settlements_are_bounded() {
     let ledger = Ledger::new(2);
     let runs = [begin(&ledger, 1, 1), begin(&ledger, 2, 1)];
     assert_eq!(ledger.free(), 0);
-    runs.iter().for_each(|run| ledger.ended(run));
+    for run in &runs {
+        ledger.ended(run);
+    }
     assert_eq!((ledger.free(), ledger.held(), ledger.running()), (2, 2, 0));
     for job in 3..=4 {
         ledger.ended(&begin(&ledger, job, 1));
