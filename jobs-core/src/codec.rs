@@ -41,6 +41,29 @@ pub fn encode<T: Serialize + ?Sized>(value: &T) -> Result<String, EncodeError> {
     }
 }
 
+/// Checks that JSON text, which nobody here has encoded, is nested no more deeply than its reader follows.
+/// What is no JSON is not told.
+///
+/// # Errors
+/// [`EncodeError::TooDeep`].
+pub fn check_levels(text: &str) -> Result<(), EncodeError> {
+    let (mut levels, mut in_text, mut is_escaped) = (0, false, false);
+    for byte in text.bytes() {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' => is_escaped = in_text,
+            b'"' => in_text = !in_text,
+            b'[' | b'{' if !in_text => levels += 1,
+            b']' | b'}' if !in_text => levels -= 1,
+            _ => {}
+        }
+        if levels > i64::from(finite::MOST_LEVELS) {
+            return Err(EncodeError::TooDeep);
+        }
+    }
+    Ok(())
+}
+
 impl fmt::Display for EncodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -171,6 +171,16 @@ impl NewJob {
         }
     }
 
+    /// Checks a payload that is text already as [`of`](Self::of) checks one that it encodes.
+    ///
+    /// # Errors
+    /// [`EnvelopeError`] when it is larger than `max_bytes`, or nested more deeply than any build reads.
+    pub fn check_text(&self, max_bytes: usize) -> Result<(), EnvelopeError> {
+        check_size(&self.payload, self.kind.as_str(), max_bytes)?;
+        codec::check_levels(&self.payload)
+            .map_err(|error| EnvelopeError::Encode { kind: self.kind.to_string(), error })
+    }
+
     /// For how long it binds its key beyond the wait, as stored; nothing where it has no key.
     pub fn stored_scope(&self) -> Option<&'static str> {
         self.unique_key.as_ref().and_then(|_| self.unique_while.as_str())
@@ -192,14 +202,16 @@ fn unique_key<J: Job>(job: &J, kind: &str) -> Result<Option<UniqueKey>, Envelope
 fn encode<T: Versioned>(value: &T, kind: &str, max_bytes: usize) -> Result<String, EnvelopeError> {
     let payload =
         value.encode().map_err(|error| EnvelopeError::Encode { kind: kind.to_owned(), error })?;
-    if payload.len() > max_bytes {
-        return Err(EnvelopeError::TooLarge {
-            kind: kind.to_owned(),
-            bytes: payload.len(),
-            max_bytes,
-        });
-    }
+    check_size(&payload, kind, max_bytes)?;
     Ok(payload)
+}
+
+fn check_size(payload: &str, kind: &str, max_bytes: usize) -> Result<(), EnvelopeError> {
+    let bytes = payload.len();
+    if bytes > max_bytes {
+        return Err(EnvelopeError::TooLarge { kind: kind.to_owned(), bytes, max_bytes });
+    }
+    Ok(())
 }
 
 /// Headers as they are stored.

@@ -117,7 +117,7 @@ pub struct Policy {
     /// How long one run may take. Default: no limit.
     pub timeout: Option<Duration>,
     /// How long a job may wait for a run to start, from when it is due; then it is dead, with the class
-    /// `expired`. Default: no limit.
+    /// `expired`. Zero is no time to start, and refused at the enqueue. Default: no limit.
     pub expires_in: Option<Duration>,
     /// What becomes of a run that a drain meets. Default: [`OnStop::GiveBack`].
     pub on_stop: OnStop,

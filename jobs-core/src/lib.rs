@@ -35,7 +35,7 @@ mod transition;
 mod version;
 
 pub use clock::{Clock, ManualClock, Timestamp, micros};
-pub use codec::{EncodeError, encode};
+pub use codec::{EncodeError, check_levels, encode};
 pub use envelope::{
     EnvelopeError, Headers, MAX_HEADERS_BYTES, MAX_PAYLOAD_BYTES, NewJob, OnConflict, UniqueWhile,
     encode_headers,

@@ -63,10 +63,14 @@ pub const CANCELLED: &str = "cancelled";
 pub const SUPERSEDED: &str = "superseded";
 /// The class of a redrive.
 pub const REDRIVEN: &str = "redriven";
+/// What its event says.
+pub const REDRIVEN_TEXT: &str = "brought back to run again";
 /// The class of a change of when a job is due or how urgent it is.
 pub const RESCHEDULED: &str = "rescheduled";
 /// The class of a scheduled job's being made ready before it was due.
 pub const RUN_NOW: &str = "run_now";
+/// What its event says.
+pub const RUN_NOW_TEXT: &str = "made ready before it was due";
 /// The class of a success that was stored only a while after its handler had ended.
 pub const SETTLED_LATE: &str = "settled_late";
 /// The class of a job that no run was started of in time.

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jobs_core::store::{Enqueued, Inspect, Operate, Reschedule, Retention, Store};
-use jobs_core::{BuildId, Clock, EnvelopeError, JobId, JobRecord, NewJob, Random, StoreId};
+use jobs_core::{BuildId, Clock, JobId, JobRecord, NewJob, Random, StoreId};
 
 pub use self::builder::JobsBuilder;
 use self::builder::Settings;
-use crate::enqueue::{Answer, Enqueue, Enqueueable, check_wait, store_jobs};
+use crate::enqueue::{Answer, Enqueue, Enqueueable, check_expiry, check_wait, store_jobs};
 use crate::error::{Error, ErrorKind};
 use crate::producer::Producer;
 use crate::store::{Backend, StoreDatabase};
@@ -65,18 +65,16 @@ impl Jobs {
     ///
     /// # Errors
     /// As [`Enqueue`]; [`Configuration`](crate::ErrorKind::Configuration) where it would wait for longer
-    /// than [`MAX_WAIT`](crate::MAX_WAIT).
+    /// than [`MAX_WAIT`](crate::MAX_WAIT), or is past its `expires_in` already.
     ///
     /// # Cancel safety
     /// A dropped call has enqueued the job or not.
     pub async fn enqueue_new(&self, job: NewJob) -> Result<Enqueued, Error> {
-        let bytes = job.payload.len();
-        if bytes > self.max_payload_bytes() {
-            let (kind, max_bytes) = (job.kind.to_string(), self.max_payload_bytes());
-            return Err(EnvelopeError::TooLarge { kind, bytes, max_bytes }.into());
-        }
-        let due = check_wait(job.due, self.clock().now());
-        let due = due.map_err(|why| Error::new(ErrorKind::Configuration, why))?;
+        job.check_text(self.max_payload_bytes())?;
+        let now = self.clock().now();
+        let checked =
+            check_wait(job.due, now).and_then(|due| check_expiry(&job, now).map(|()| due));
+        let due = checked.map_err(|why| Error::new(ErrorKind::Configuration, why))?;
         let job = NewJob { build: Some(self.build().clone()), due, ..job };
         Ok(Enqueued::of(store_jobs(self, &[job]).await?))
     }

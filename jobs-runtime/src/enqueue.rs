@@ -158,7 +158,8 @@ impl<'a, A: Answer> Enqueue<'a, A> {
     }
 
     /// No run starts later than this long after it is due, a retry neither: then it is dead, with the
-    /// class `expired`.
+    /// class `expired`. The enqueue fails where that is over already: for zero, and for a
+    /// [`due_at`](Self::due_at) that is longer ago by this process's clock.
     pub fn expires_in(self, wait: Duration) -> Self {
         self.each(|job| job.expires_in = Some(wait))
     }
@@ -218,9 +219,10 @@ impl<'a, A: Answer> Enqueue<'a, A> {
             self.headers.entry(TRACEPARENT.to_owned()).or_insert_with(|| trace.to_string());
         }
         let headers = encode_headers(&self.headers)?;
-        let build = self.jobs.build();
+        let (build, now) = (self.jobs.build(), self.jobs.clock().now());
         let mut new = self.new?;
         for job in &mut new {
+            check_expiry(job, now).map_err(|why| Error::new(ErrorKind::Configuration, why))?;
             job.headers.clone_from(&headers);
             job.build = Some(build.clone());
         }
@@ -255,6 +257,22 @@ pub(crate) fn check_wait(due: Due, now: Timestamp) -> Result<Due, String> {
         Due::In(_) | Due::At(_) | Due::Unchanged => Ok(due),
     }
 }
+
+/// Keeps out a job that no run could start of in time: it would be a dead letter from the beginning.
+pub(crate) fn check_expiry(job: &NewJob, now: Timestamp) -> Result<(), String> {
+    match (job.expires_in, job.due) {
+        (Some(Duration::ZERO), _) => Err(NO_TIME.to_owned()),
+        (Some(wait), Due::At(at)) if at.after(wait) <= now => Err(format!(
+            "it would be expired before it is stored: it is due at {at} and may start for {wait:?} from then, \
+             which is over; let it be due later, or give it a longer `expires_in`"
+        )),
+        (Some(_), Due::At(_) | Due::In(_) | Due::Unchanged) | (None, _) => Ok(()),
+    }
+}
+
+/// What is wrong with an `expires_in` of zero.
+pub(crate) const NO_TIME: &str =
+    "`expires_in` of zero leaves a job no time to start; give it a longer one, or none";
 
 /// Stores jobs as every enqueue outside of a transaction does: behind the gate, and saying what is
 /// produced.

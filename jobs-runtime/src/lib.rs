@@ -27,6 +27,7 @@ mod handler;
 mod judge;
 mod log;
 pub mod manifest;
+mod outage;
 mod producer;
 mod random;
 mod registry;

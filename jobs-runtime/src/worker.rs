@@ -175,7 +175,8 @@ impl<S: Clone + Send + Sync + 'static> Worker<S> {
             tally: Tally::default(),
             meters,
             pulse: shared::Pulse::default(),
-            outage: outage::Outage::default(),
+            nudged: tokio::sync::Notify::new(),
+            outage: outage::StoreOutage::default(),
             notifier,
         });
         Ok(Wired {

@@ -1,6 +1,8 @@
 //! Faults that real systems shipped, on a real server.
 #![cfg(feature = "postgres")]
 
+#[path = "worker/lines.rs"]
+mod lines;
 mod postgres_support;
 
 use std::time::Duration;
@@ -20,6 +22,7 @@ use sqlx::postgres::PgPoolOptions;
 use sqlx::{AssertSqlSafe, Executor, Row};
 use tokio::task::JoinSet;
 
+use lines::Lines;
 use postgres_support::{
     TestStore, block_on, connect, fresh_name, quoted, server_url, server_url_with, with_schema,
     with_store,
@@ -159,6 +162,35 @@ fn a_listener_is_idle_and_heals() {
             subject.store.enqueue(&[job()]).await.unwrap();
             tokio::time::timeout(Duration::from_secs(20), wake.changed()).await.unwrap();
         }
+    });
+}
+
+#[test]
+fn a_connection_for_wake_ups_that_comes_and_goes_is_told_once_and_so_is_its_end() {
+    with_store(async |subject| {
+        let lines = Lines::default();
+        let _guard = tracing::subscriber::set_default(lines.clone());
+        let mut wake = subject.store.wake();
+        wake.changed().await;
+        let listen = format!("LISTEN \"{}\"", subject.store.channel());
+        let ended =
+            "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE query = $1";
+        for _ in 0..5 {
+            sqlx::query(ended).bind(&listen).fetch_one(&subject.outside).await.unwrap();
+            tokio::time::timeout(Duration::from_secs(20), wake.changed()).await.unwrap();
+        }
+        let none = "no connection for wake-ups; until it is back, workers poll";
+        assert_eq!(lines.of(none), 1, "{:?}", lines.all());
+        let back = "the connection for wake-ups is back";
+        assert_eq!(lines.of(back), 0, "{:?}", lines.all());
+        // Calls that are dropped, as those of a worker with other things to do, put nothing off.
+        for _ in 0..400 {
+            drop(tokio::time::timeout(Duration::from_millis(50), wake.changed()).await);
+            if lines.of(back) > 0 {
+                break;
+            }
+        }
+        assert_eq!((lines.of(back), lines.of(none)), (1, 1), "{:?}", lines.all());
     });
 }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use jobs_core::store::conformance::Subject;
 use jobs_core::store::{
-    Author, Claim, Claimed, Head, Leaving, NewWorker, Retention, Row, Settled, Store,
+    Author, Claim, Claimed, Enqueued, Head, Leaving, NewWorker, Retention, Row, Settled, Store,
 };
 use jobs_core::{
     Budget, BuildId, ClaimedJob, Due, Ending, Fence, Kind, Ladder, Lease, MinReader, NewJob, Notes,
@@ -57,6 +57,75 @@ fn a_held_key_delays_no_settlement_of_others() {
         assert_eq!(settled, [applied, Settled::Locked, applied]);
         held.rollback().await.unwrap();
         assert_eq!(settle(&subject, worker, &runs[1..2], &snoozed).await, [applied]);
+    });
+}
+
+/// Each has taken its first thousand keys when it meets those of the other.
+#[test]
+fn two_transactions_with_thousands_of_keys_wait_for_each_other_in_no_circle() {
+    with_store(async |subject| {
+        let pid = "SELECT pg_backend_pid()";
+        let mut held = subject.store.begin().await.unwrap();
+        let held_by: i32 = sqlx::query_scalar(pid).fetch_one(&mut *held).await.unwrap();
+        let gates = ["a", "b"].map(keyed);
+        subject.store.enqueue_in(&mut held, &gates).await.unwrap();
+        let number = |nth: u32| keyed(&format!("k{nth:04}"));
+        let one = (0..1_000).map(number).chain([keyed("a")]).chain((1_000..1_500).map(number));
+        let other = (1_000..2_000).map(number).chain([keyed("b")]).chain((0..500).map(number));
+        let calls = [one.collect::<Vec<_>>(), other.collect()].map(|jobs| {
+            let store = subject.store.clone();
+            tokio::spawn(async move {
+                let mut tx = store.begin().await.unwrap();
+                let answers = store.enqueue_in(&mut tx, &jobs).await?;
+                tx.commit().await.unwrap();
+                Ok::<_, jobs_core::StoreError>(answers)
+            })
+        });
+        let waiting = format!(
+            "SELECT count(*) FROM pg_stat_activity WHERE {held_by} = ANY (pg_blocking_pids(pid))"
+        );
+        while subject.number(&waiting).await < 2 {
+            tokio::task::yield_now().await;
+        }
+        held.rollback().await.unwrap();
+        for call in calls {
+            let answers = call.await.unwrap().expect("neither is the victim of a deadlock");
+            let added = |answer: &Enqueued| matches!(answer, Enqueued::Added(_));
+            let ids: Vec<_> =
+                answers.iter().filter(|it| added(it)).map(|answer| answer.id()).collect();
+            assert!(ids.is_sorted(), "the numbers rise in the order of the call");
+        }
+        assert_eq!(subject.number("SELECT count(*) FROM {schema}.job").await, 2_002);
+        let instants = "SELECT count(DISTINCT due_at_us) FROM {schema}.job";
+        assert_eq!(subject.number(instants).await, 2, "a call is due at one instant");
+    });
+}
+
+#[test]
+fn what_a_trigger_refuses_is_not_told_as_a_server_that_is_away() {
+    with_store(async |subject| {
+        let (worker, runs) = running(&subject, &vec![job(); 2]).await;
+        subject
+            .sql(
+                "CREATE FUNCTION {schema}.refuse() RETURNS trigger LANGUAGE plpgsql \
+                 AS $$ BEGIN RAISE 'not this one'; END $$",
+            )
+            .await;
+        let refused = runs[0].fence.job;
+        let trigger = format!(
+            "CREATE TRIGGER refuse BEFORE UPDATE ON {{schema}}.job FOR EACH ROW \
+             WHEN (OLD.id = {refused}) EXECUTE FUNCTION {{schema}}.refuse()"
+        );
+        subject.sql(&trigger).await;
+        let ended = |job| transition(&Run::from(job), &Ending::Done, &Ladder::default(), 0);
+        let settlements: Vec<Settlement> = runs.iter().map(ended).collect();
+        let error = subject.store.settle(&author(worker), &settlements).await.unwrap_err();
+        assert_eq!(error.kind(), StoreErrorKind::Invalid, "{error:?}");
+        let told =
+            "could not settle runs: a trigger on the tables of jobs refused it: not this one";
+        assert_eq!(format!("{error:?}"), told);
+        let settled = settle(&subject, worker, &runs[1..], &Ending::Done).await;
+        assert_eq!(settled, [Settled::Applied(State::Succeeded)]);
     });
 }
 
@@ -201,6 +270,10 @@ fn job() -> NewJob {
         budget: Budget::default(),
         build: None,
     }
+}
+
+fn keyed(key: &str) -> NewJob {
+    NewJob { unique_key: Some(UniqueKey::new(key).unwrap()), ..job() }
 }
 
 fn author(worker: WorkerId) -> Author {

@@ -5,8 +5,10 @@ mod sqlite_scene;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
-use jobs_core::store::{Filter, Inspect, Store, Transactions};
+use futures_util::future::{join, join_all};
+use jobs_core::store::{Enqueued, Filter, Inspect, Operate, Retention, Store, Transactions};
 use jobs_core::{ClaimNumber, Fence, JobId, ManualClock, Notes, StoreErrorKind};
 use jobs_runtime::store::sqlite::SqliteStore;
 use sqlite_scene::{Scene, job, options, runtime, shell};
@@ -32,11 +34,10 @@ fn transactions_that_follow_one_another_let_the_writes_of_another_process_in() {
     const WRITES: usize = 30;
     runtime().block_on(async {
         let scene = Scene::fresh().await;
-        let path = scene.database().to_string_lossy().into_owned();
         let begun = Arc::new(AtomicUsize::new(0));
         let mut loops = tokio::task::JoinSet::new();
-        for n in 0..LOOPS {
-            let store = SqliteStore::open(&path, options(&scene.clock, n)).await.expect("a store");
+        for n in 2..2 + LOOPS {
+            let store = scene.neighbour(n).await;
             let begun = begun.clone();
             loops.spawn(async move {
                 loop {
@@ -53,6 +54,44 @@ fn transactions_that_follow_one_another_let_the_writes_of_another_process_in() {
         loops.abort_all();
         let begun = begun.load(Ordering::Relaxed);
         assert!(begun <= 10 * WRITES, "{begun} transactions beside {WRITES} writes");
+    });
+}
+
+/// A prune has work without end, and between two of its transactions the file is free for microseconds.
+#[test]
+fn a_prune_lets_transactions_of_applications_in_between_its_own() {
+    const OLD: usize = 20_000;
+    const BATCH: u32 = 5;
+    let cancelled =
+        Retention { succeeded: Duration::MAX, cancelled: Duration::ZERO, dead: Duration::MAX };
+    runtime().block_on(async {
+        let scene = Scene::fresh().await;
+        let added = scene.store.enqueue(&vec![job("{}"); OLD]).await.expect("an enqueue");
+        let ids: Vec<JobId> = added.into_iter().map(Enqueued::id).collect();
+        scene.store.cancel(&ids).await.expect("their end");
+        scene.clock.advance(Duration::from_secs(1));
+        let neighbour = scene.neighbour(2).await;
+        let calls = OLD / BATCH as usize;
+        let prune = join_all((0..calls).map(|_| scene.store.prune(cancelled, BATCH)));
+        let begin = async {
+            for begun in 0.. {
+                let mut tx = SqliteStore::begin(&neighbour).await.expect("a transaction");
+                let left: i64 = sqlx::query_scalar("SELECT count(*) FROM jobs_job")
+                    .fetch_one(&mut *tx)
+                    .await
+                    .expect("a count");
+                tx.commit().await.expect("a commit");
+                if left == 0 {
+                    return begun;
+                }
+            }
+            unreachable!("there is an end")
+        };
+        let (pruned, begun) = join(prune, begin).await;
+        assert!(pruned.into_iter().all(|pruned| pruned.expect("a prune") == BATCH));
+        // At most 256 calls share a transaction, and each of those is followed by one of the application's.
+        let least = calls / 256 / 2;
+        assert!(begun >= least, "{begun} began meanwhile, not {least} or more");
     });
 }
 

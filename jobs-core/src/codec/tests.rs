@@ -66,14 +66,14 @@ fn every_floating_point_number_comes_back_as_it_was() {
         let read: f64 = DecodeError::from_json(&encode(&number).unwrap()).unwrap();
         assert_eq!(read.to_bits(), number.to_bits(), "{number:e} became {read:e}");
     }
-    let singles = std::iter::repeat_with(|| f32::from_bits(below(random.draw())));
+    let singles = std::iter::repeat_with(|| f32::from_bits(high_bits(random.draw())));
     for number in singles.filter(|number| number.is_finite()).take(20_000) {
         let read: f32 = DecodeError::from_json(&encode(&number).unwrap()).unwrap();
         assert_eq!(read.to_bits(), number.to_bits(), "{number:e} became {read:e}");
     }
 }
 
-fn below(draw: u64) -> u32 {
+fn high_bits(draw: u64) -> u32 {
     u32::try_from(draw >> 32).expect("32 bits")
 }
 
@@ -100,13 +100,19 @@ fn what_its_reader_would_not_follow_is_refused_and_nothing_less_deep() {
         let text = value.to_string();
         let is_read = serde_json::from_str::<serde_json::Value>(&text).is_ok();
         assert_eq!(encode(&value).is_ok(), is_read, "{depth} lists");
+        assert_eq!(check_levels(&text).is_ok(), is_read, "{depth} lists as text");
         for (nth, wrap) in wraps.into_iter().enumerate() {
             let nest = (0..depth).fold(Nest::Inner(Vec::new()), |inner, _| wrap(inner));
             let text = serde_json::to_string(&nest).unwrap();
             let is_read = serde_json::from_str::<Nest>(&text).is_ok();
             assert_eq!(encode(&nest).is_ok(), is_read, "{depth} of the variant {nth}");
+            assert_eq!(check_levels(&text).is_ok(), is_read, "{depth} of {nth} as text");
         }
     }
+    let side_by_side = format!("[{}]", [r#"{"[\\\"[[{": [[]]}"#; 100].join(","));
+    assert!(check_levels(&side_by_side).is_ok());
+    let text = format!("{:?}", "[\\\"".repeat(200));
+    assert!(check_levels(&text).is_ok(), "brackets within a text nest nothing");
     let error = encode(&lists(128)).unwrap_err();
     assert!(matches!(error, EncodeError::TooDeep) && error.to_string().contains("127"), "{error}");
 }

@@ -3,6 +3,7 @@
 use std::io::Read as _;
 
 use clap::Args;
+use jobs_core::check_levels;
 use serde_json::value::RawValue;
 
 use super::application::{Application, KnownKind};
@@ -91,7 +92,10 @@ impl JobOptions {
             })?;
         }
         match serde_json::from_str::<&RawValue>(&text) {
-            Ok(_) => Ok(text),
+            Ok(_) => {
+                check_levels(&text).map_err(|error| Failure::wrong(error.to_string()))?;
+                Ok(text)
+            }
             Err(error) => Err(Failure::wrong(format!(
                 "the payload is not JSON ({error}); write one value in quotes of the shell, such as \
                  '{{\"order\": 7}}', or `-` to read it from standard input"

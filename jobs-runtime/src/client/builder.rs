@@ -182,8 +182,11 @@ impl JobsBuilder {
                 let options = settings.postgres();
                 Backend::Postgres(PostgresStore::open(url, options).await?)
             }
-            // Also one whose store is not built in.
-            _ => return Err(unknown_scheme(url).into()),
+            #[cfg(not(feature = "sqlite"))]
+            Some(Scheme::Sqlite) => return Err(crate::store::left_out("sqlite").into()),
+            #[cfg(not(feature = "postgres"))]
+            Some(Scheme::Postgres) => return Err(crate::store::left_out("postgres").into()),
+            None => return Err(unknown_scheme(url).into()),
         };
         Ok(Jobs::new(backend, settings).published().await)
     }

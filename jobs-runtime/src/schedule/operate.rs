@@ -4,7 +4,7 @@
 //! the same instant the later one counts.
 
 use jobs_core::store::{Declaration, Declared, ScheduleRecord, Tick};
-use jobs_core::{CatchUp, EnvelopeError, NewJob, Schedule, ScheduleName, Timestamp, WorkerId};
+use jobs_core::{CatchUp, Schedule, ScheduleName, Timestamp, WorkerId};
 
 use super::decide::counting;
 use super::{Pause, Spec, declaration};
@@ -79,10 +79,8 @@ impl Jobs {
     /// [`Configuration`](ErrorKind::Configuration) that names the schedule when it never ticks or its
     /// job can't be stored; a [`Store`](ErrorKind::Store) error.
     pub async fn declare(&self, schedule: &Schedule) -> Result<(), Error> {
-        if let Ok(job) = schedule.job()
-            && job.payload.len() > self.max_payload_bytes()
-        {
-            return Err(too_large(job, self.max_payload_bytes()));
+        if let Ok(job) = schedule.job() {
+            job.check_text(self.max_payload_bytes())?;
         }
         let declaration = declaration(schedule, self.build());
         let declaration = declaration.map_err(|why| Error::new(ErrorKind::Configuration, why))?;
@@ -190,11 +188,6 @@ impl Jobs {
         let by_hand = declared.into_iter().find(|declared| declared.by.is_none());
         Ok(by_hand.and_then(|declared| Pause::read(&declared.text)))
     }
-}
-
-fn too_large(job: &NewJob, max_bytes: usize) -> Error {
-    let (kind, bytes) = (job.kind.to_string(), job.payload.len());
-    EnvelopeError::TooLarge { kind, bytes, max_bytes }.into()
 }
 
 impl ScheduleStatus {

@@ -16,6 +16,7 @@ use jobs_core::{
 use serde::{Deserialize, Serialize};
 
 use super::Timetable;
+use crate::enqueue::NO_TIME;
 
 /// The header that names a job's schedule.
 const SCHEDULE: &str = "jobs-schedule";
@@ -85,6 +86,10 @@ pub(crate) fn declaration(schedule: &Schedule, build: &BuildId) -> Result<Declar
         return Err(refused(range));
     }
     let job = schedule.job().map_err(|error| refused(chain(error)))?;
+    let expires_in_ms = job.expires_in.map(|wait| micros(wait).unsigned_abs() / 1_000);
+    if expires_in_ms == Some(0) {
+        return Err(refused(NO_TIME.to_owned()));
+    }
     let job = Job {
         queue: job.queue.to_string(),
         kind: job.kind.to_string(),
@@ -96,7 +101,7 @@ pub(crate) fn declaration(schedule: &Schedule, build: &BuildId) -> Result<Declar
         max_interruptions: job.budget.max_interruptions,
         unique_key: job.unique_key.as_ref().map(ToString::to_string),
         unique_while: job.unique_while.as_str().map(ToOwned::to_owned),
-        expires_in_ms: job.expires_in.map(|wait| micros(wait).unsigned_abs() / 1_000),
+        expires_in_ms,
         build: Some(build.to_string()),
     };
     let spec = Spec { when: schedule.when().to_owned(), catch_up: schedule.catches_up(), job };

@@ -300,6 +300,17 @@ impl Scheme {
     }
 }
 
+/// A store's error for an address of a store that was not compiled in.
+#[cfg(not(all(feature = "sqlite", feature = "postgres")))]
+pub(crate) fn left_out(feature: &str) -> StoreError {
+    StoreError::new(
+        jobs_core::StoreErrorKind::Configuration,
+        format!(
+            "this build has no store for that address; turn on the feature `{feature}` of jobs-runtime"
+        ),
+    )
+}
+
 /// A store's error for an address that no store serves.
 pub(crate) fn unknown_scheme(url: &str) -> StoreError {
     let scheme = url.split(':').next().unwrap_or_default();

@@ -155,7 +155,7 @@ async fn beat<S>(
         Err(error) if error.kind() == StoreErrorKind::Schema => {
             if !shared.outdated.is_cancelled() {
                 let error = jobs_core::chain(&error);
-                tracing::error!(error, "the schema needs a newer build: draining");
+                tracing::error!(error, "this build can't work on the schema any more: draining");
                 shared.outdated.cancel();
             }
             Renewed::Renewed
@@ -240,7 +240,11 @@ async fn watch_loop<S>(shared: &Shared<S>) {
                 }
             }
         }
-        let blocking = shared.ledger.blocking(now, BLOCKING);
+        let mut blocking = shared.ledger.blocking(now, every);
+        if !blocking.is_empty() {
+            shared.nudged.notify_one();
+        }
+        blocking.retain(|(.., span)| *span > BLOCKING);
         for (job, kind, span) in &blocking {
             if !named.contains(job) {
                 tracing::warn!(

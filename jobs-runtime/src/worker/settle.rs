@@ -2,11 +2,13 @@
 //!
 //! 1. Every end is settled, given to another by the fence, or left to the close and the sweep;
 //!    none is dropped while the store can be reached.
-//! 2. A batch where one row fails is retried row by row, so that a poison row stops nothing else.
+//! 2. A batch where one row fails is retried row by row, so that a poison row stops nothing else; also
+//!    where the error reads as if the store were at fault: what it does not take waits apart.
 //! 3. After a lost answer, and after a transaction of the application wrote about the run, the row
 //!    decides what happened.
 
 mod told;
+mod untaken;
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -20,6 +22,7 @@ use jobs_core::{
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use self::told::{finished, told_all};
+use self::untaken::Untaken;
 use super::ledger::Entry;
 use super::shared::{Shared, turn};
 use crate::log;
@@ -29,10 +32,6 @@ use crate::run::Wrote;
 const BATCH: usize = 1_000;
 /// How long runs wait whose rows others hold, before they are tried again.
 const LOCKED_PAUSE: Duration = Duration::from_secs(1);
-/// The first pause between two tries while the store can't be reached; it doubles.
-const FIRST_PAUSE: Duration = Duration::from_millis(50);
-/// The longest of these pauses.
-const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 /// A success that is stored so long after its first try is noted as late.
 const LATE: Duration = Duration::from_secs(1);
 
@@ -100,29 +99,43 @@ impl Ended {
 /// Settles until every sender is gone and the last end is settled, or the worker is over.
 pub(super) async fn settle_loop<S>(shared: Arc<Shared<S>>, mut ended: UnboundedReceiver<Ended>) {
     let mut batch = Vec::new();
-    // Runs whose rows others hold wait apart, so that they keep no other waiting.
+    // Runs whose rows others hold wait apart, and so do those that the store does not take now: they keep
+    // no other waiting.
     let mut locked: Vec<Ended> = Vec::new();
+    let mut untaken = Untaken::default();
     // One timer for all turns, so that ends which come all the time don't put it off.
     let mut retry = pin!(tokio::time::sleep(LOCKED_PAUSE));
-    loop {
+    let mut again = pin!(tokio::time::sleep(untaken.pause()));
+    let mut are_more = true;
+    while are_more || !untaken.is_empty() {
+        let had_none_locked = locked.is_empty();
+        let (had_none_untaken, pause) = (untaken.is_empty(), untaken.pause());
         tokio::select! {
             biased;
             () = &mut retry, if !locked.is_empty() => {
-                locked = settle_batch(&shared, std::mem::take(&mut locked)).await;
+                let (tried, mut held) = (std::mem::take(&mut locked), Vec::new());
+                untaken.add(attempt(&shared, tried, &mut held).await);
+                locked = held;
                 retry.set(tokio::time::sleep(LOCKED_PAUSE));
             }
-            count = ended.recv_many(&mut batch, BATCH) => {
-                if count == 0 {
-                    return;
+            () = &mut again, if !untaken.is_empty() => {
+                untaken.settle(&shared, &mut locked).await;
+                again.set(tokio::time::sleep(untaken.pause()));
+            }
+            count = ended.recv_many(&mut batch, BATCH), if are_more => {
+                are_more = count > 0;
+                if are_more {
+                    gather(&shared, &mut ended, &mut batch).await;
                 }
-                gather(&shared, &mut ended, &mut batch).await;
-                let had_none = locked.is_empty();
-                locked.extend(settle_batch(&shared, std::mem::take(&mut batch)).await);
-                if had_none && !locked.is_empty() {
-                    retry.set(tokio::time::sleep(LOCKED_PAUSE));
-                }
+                untaken.add(attempt(&shared, std::mem::take(&mut batch), &mut locked).await);
             }
             () = shared.over.cancelled() => return,
+        }
+        if had_none_locked && !locked.is_empty() {
+            retry.set(tokio::time::sleep(LOCKED_PAUSE));
+        }
+        if had_none_untaken && !untaken.is_empty() || untaken.pause() < pause {
+            again.set(tokio::time::sleep(untaken.pause()));
         }
     }
 }
@@ -149,24 +162,17 @@ async fn gather<S>(
     }
 }
 
-/// Settles a batch, however often that takes, until the worker is over. Answers the runs whose rows
-/// others hold.
-async fn settle_batch<S>(shared: &Shared<S>, mut batch: Vec<Ended>) -> Vec<Ended> {
-    let mut locked = Vec::new();
-    let mut pause = FIRST_PAUSE;
+/// Tries to settle a batch, once. Answers the runs that the store could not take now, and puts apart those
+/// whose rows others hold.
+async fn attempt<S>(shared: &Shared<S>, batch: Vec<Ended>, locked: &mut Vec<Ended>) -> Vec<Ended> {
     let tried_at = shared.elapsed();
-    loop {
-        let (certain, unread) = certain(shared, batch, &mut locked).await;
-        batch = unread;
-        batch.extend(settle_certain(shared, certain, &mut locked).await);
-        for ended in batch.iter_mut().chain(&mut locked) {
-            ended.tried_at.get_or_insert(tried_at);
-        }
-        if batch.is_empty() || is_over_after(shared, pause).await {
-            return locked;
-        }
-        pause = (pause * 2).min(LONGEST_PAUSE);
+    let before = locked.len();
+    let (certain, mut left) = certain(shared, batch, locked).await;
+    left.extend(settle_certain(shared, certain, locked).await);
+    for ended in left.iter_mut().chain(&mut locked[before..]) {
+        ended.tried_at.get_or_insert(tried_at);
     }
+    left
 }
 
 /// Settles runs of which no row has to be asked. Answers those that the store could not take now.
@@ -403,8 +409,4 @@ fn finish_not_committed() -> Ending {
             .to_owned(),
         retry: Retry::Ladder,
     })
-}
-
-async fn is_over_after<S>(shared: &Shared<S>, pause: Duration) -> bool {
-    tokio::time::timeout(pause, shared.over.cancelled()).await.is_ok()
 }

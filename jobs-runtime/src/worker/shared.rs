@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::lease::{Tenancy, Tenure};
 use super::ledger::Ledger;
-use super::outage::Outage;
+use super::outage::StoreOutage;
 use super::queues::Running;
 use super::settings::Settings;
 use super::settle::Ended;
@@ -41,7 +41,7 @@ pub(crate) struct Shared<S> {
     pub(crate) intake_ended: CancellationToken,
     /// A loop panicked: drain.
     pub(crate) broken: CancellationToken,
-    /// The schema needs a newer build: drain, and say so.
+    /// The schema is gone, or needs a newer build: drain, and say so.
     pub(crate) outdated: CancellationToken,
     /// Every loop ends.
     pub(crate) over: CancellationToken,
@@ -54,7 +54,9 @@ pub(crate) struct Shared<S> {
     pub(crate) tally: Tally,
     pub(crate) meters: Meters,
     pub(crate) pulse: Pulse,
-    pub(crate) outage: Outage,
+    /// A handler blocks its thread: another thread of the runtime wakes, to wait in its place.
+    pub(crate) nudged: Notify,
+    pub(crate) outage: StoreOutage,
     pub(super) notifier: Notifier,
 }
 
@@ -181,12 +183,19 @@ fn millis(span: Duration) -> u64 {
     u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Shows that the runtime moves.
+/// Shows that the runtime moves, and lets it move on when it is nudged.
+///
+/// One thread of a runtime waits for sockets and timers for all. When a handler blocks that one while the
+/// others sleep, nothing that is answered and no timer wakes anyone, though threads are free. So the
+/// heartbeat, which has a thread of its own, wakes this loop: the thread that runs it waits for them next.
 pub(crate) async fn pulse_loop<S>(shared: Arc<Shared<S>>) {
     loop {
         shared.pulse.runtime_ms.store(millis(shared.elapsed()), Ordering::Relaxed);
-        if pause(&shared, Duration::from_secs(1)).await {
-            return;
+        tokio::select! {
+            biased;
+            () = shared.over.cancelled() => return,
+            () = shared.nudged.notified() => {}
+            () = tokio::time::sleep(Duration::from_secs(1)) => {}
         }
     }
 }

@@ -86,6 +86,24 @@ fn every_mistake_is_answered_by_what_to_type() {
 }
 
 #[test]
+fn a_payload_that_is_nested_more_deeply_than_any_build_reads_is_refused() {
+    let deep = |levels| "[".repeat(levels) + &"]".repeat(levels);
+    let told_of = |arguments: &[&str], payload: &str| {
+        let mut command = jobs();
+        command.args(arguments).args([payload, "--payload-version", "1.0.0"]);
+        let output = fed(command, "");
+        assert_ne!(output.status.code(), Some(0), "there is no database");
+        told(&output)
+    };
+    for arguments in [&["enqueue", "a"][..], &["schedules", "add", "deep", "every 1h", "a"]] {
+        let said = told_of(arguments, &deep(128));
+        assert!(said.contains("nested more than 127 levels deep"), "{said}");
+        let said = told_of(arguments, &deep(127));
+        assert!(!said.contains("nested"), "{said}");
+    }
+}
+
+#[test]
 fn a_database_that_is_not_usable_is_told_from_one_that_is_away() {
     let cases = [
         ("postgres://me:p@ss:w/o#r?d%^&@127.0.0.1:1/shop", 75),

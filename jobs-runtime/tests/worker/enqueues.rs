@@ -6,7 +6,8 @@ use std::time::Duration;
 use jobs_runtime::prelude::*;
 use jobs_runtime::store::{Redrive, Redriven};
 use jobs_runtime::{
-    Enqueued, ErrorKind, MAX_WAIT, OnConflict, State, TRACEPARENT, TraceContext, UniqueWhile,
+    Clock, Due, Enqueued, ErrorKind, MAX_WAIT, NewJob, OnConflict, Schedule, State, SystemClock,
+    TRACEPARENT, Timestamp, TraceContext, UniqueWhile,
 };
 use serde::{Deserialize, Serialize};
 
@@ -107,13 +108,67 @@ async fn a_wait_that_would_park_a_job_for_ever_is_refused() {
 }
 
 #[tokio::test]
+async fn a_job_that_no_run_could_start_of_in_time_is_refused() {
+    for jobs in open().await {
+        let minute = Duration::from_mins(1);
+        let ago = |span: Duration| {
+            let now = u64::try_from(SystemClock.now().as_micros()).unwrap();
+            std::time::UNIX_EPOCH + Duration::from_micros(now) - span
+        };
+        let late = NewJob { expires_in: Some(minute), ..NewJob::of(&act(""), 1_024).unwrap() };
+        let late = NewJob { due: Due::At(Timestamp::from(ago(minute))), ..late };
+        let refused = [
+            jobs.enqueue(act("")).expires_in(Duration::ZERO).await,
+            jobs.enqueue(act("")).due_at(ago(minute)).expires_in(minute).await,
+            jobs.enqueue(act("")).expires_in(minute).due_at(ago(minute * 2)).await,
+            jobs.enqueue_new(late).await,
+            jobs.enqueue_new(NewJob {
+                expires_in: Some(Duration::ZERO),
+                ..NewJob::of(&act(""), 1_024).unwrap()
+            })
+            .await,
+        ];
+        for refused in refused {
+            let error = refused.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Configuration, "{error}");
+            assert!(error.to_string().contains("give it a longer"), "{error}");
+        }
+        let hasty = NewJob {
+            expires_in: Some(Duration::from_micros(999)),
+            ..NewJob::of(&act(""), 1_024).unwrap()
+        };
+        let hourly = Schedule::of_job("hourly", "every 1h", hasty);
+        let error = jobs.declare(&hourly).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Configuration, "{error}");
+        assert!(error.to_string().contains("give it a longer"), "{error}");
+        assert_eq!(jobs.inspect().counts().await.unwrap(), [], "nothing is stored");
+        jobs.enqueue(act("")).due_at(ago(minute)).expires_in(minute * 2).await.unwrap();
+        jobs.enqueue(act("")).due_at(ago(Duration::ZERO)).expires_in(minute).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_text_that_no_build_could_read_is_refused() {
+    for jobs in open().await {
+        let deep = "[".repeat(128) + &"]".repeat(128);
+        let job = NewJob { payload: deep, ..NewJob::of(&act(""), 1_024).unwrap() };
+        let error = jobs.enqueue_new(job).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Payload, "{error:?}");
+        assert!(format!("{error:?}").contains("nested more than 127 levels deep"), "{error:?}");
+        assert_eq!(jobs.inspect().counts().await.unwrap(), [], "nothing is stored");
+    }
+}
+
+#[tokio::test]
 async fn a_job_that_expired_before_its_run_never_starts() {
     for jobs in open().await {
-        let id = jobs.enqueue(act("late")).expires_in(Duration::ZERO).await.unwrap().id();
+        let id = jobs.enqueue(act("late")).expires_in(Duration::from_millis(1)).await.unwrap().id();
         let in_time = act("in time");
         let other = jobs.enqueue(in_time).expires_in(Duration::from_mins(1)).await.unwrap().id();
         let notes = Notes::default();
         let handlers = Registry::new().handle(note).build().unwrap();
+        // Twice as long as it may wait for its start.
+        tokio::time::sleep(Duration::from_millis(2)).await;
         let running = Running::start(worker(&jobs, handlers, notes.clone()));
         let record = ended(&jobs, id).await;
         assert_eq!((record.state, record.error_class.as_deref()), (State::Dead, Some("expired")));

@@ -1,7 +1,7 @@
 //! What is logged, for tests that read it.
 
 use std::fmt::{Debug, Write as _};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use tokio::sync::Notify;
 use tracing::field::{Field, Visit};
@@ -17,6 +17,18 @@ pub(crate) struct Lines {
 }
 
 impl Lines {
+    /// What all threads of the process log, but those whose test listens to its own.
+    #[allow(dead_code, reason = "each test crate uses its part")]
+    pub(crate) fn of_all_threads() -> Self {
+        static ALL: OnceLock<Lines> = OnceLock::new();
+        let listen = || {
+            let lines = Self::default();
+            tracing::subscriber::set_global_default(lines.clone()).expect("nobody else sets one");
+            lines
+        };
+        ALL.get_or_init(listen).clone()
+    }
+
     pub(crate) fn all(&self) -> Vec<String> {
         self.all.lock().expect("no test panics while it logs").clone()
     }
@@ -27,6 +39,7 @@ impl Lines {
     }
 
     /// Waits until a line has a text.
+    #[allow(dead_code, reason = "each test crate uses its part")]
     pub(crate) async fn until(&self, text: &str) {
         loop {
             // Made before the look, so that it hears of what comes behind that.

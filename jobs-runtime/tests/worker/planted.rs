@@ -1,6 +1,6 @@
 //! The store in memory, with answers that a test plants.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -37,6 +37,8 @@ pub(crate) struct Plan {
     pub(crate) met_locked: HashSet<JobId>,
     /// Jobs whose outcome the store does not take, unless it is that plain failure.
     pub(crate) refused: HashSet<JobId>,
+    /// Jobs with which a batch of settlements fails as if the store were at fault.
+    pub(crate) spoiling: HashMap<JobId, StoreErrorKind>,
     /// Whether a close is answered only once the worker has renewed beside it.
     pub(crate) is_close_slow: bool,
     /// Jobs whose rows can't be reread.
@@ -153,6 +155,9 @@ planted! {
             let mut answers = Vec::new();
             for settlement in settlements {
                 let job = settlement.fence.job;
+                if let Some(kind) = self.plan().spoiling.get(&job) {
+                    return Err(StoreError::new(*kind, "the store is not as it should be"));
+                }
                 let is_plain = settlement.error.as_ref().is_some_and(|it| it.class == "unsettleable");
                 if !is_plain && self.plan().refused.contains(&job) {
                     let error = StoreError::new(StoreErrorKind::Invalid, "could not settle runs");

@@ -48,7 +48,7 @@ pub(crate) struct Fresh {
     jobs: Jobs,
     folder: tempfile::TempDir,
     #[cfg(feature = "postgres")]
-    _schema: Option<Schema>,
+    schema: Option<Schema>,
 }
 
 impl Fresh {
@@ -62,6 +62,27 @@ impl Fresh {
         let options = SqliteConnectOptions::new().filename(self.database());
         let options = options.busy_timeout(Duration::from_secs(30)).disable_statement_logging();
         SqliteConnection::connect_with(&options).await.expect("the file opens")
+    }
+
+    /// Drops all tables of jobs behind the back of whoever uses them.
+    pub(crate) async fn drop_tables(&self) {
+        #[cfg(feature = "postgres")]
+        if let Some(schema) = &self.schema {
+            let drop = format!("DROP SCHEMA {} CASCADE", schema.name);
+            let mut shell =
+                sqlx::PgConnection::connect(&schema.server).await.expect("a connection");
+            let dropped = sqlx::raw_sql(sqlx::AssertSqlSafe(drop)).execute(&mut shell).await;
+            dropped.expect("the schema is dropped");
+            return;
+        }
+        let mut shell = self.shell().await;
+        let tables = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name GLOB 'jobs_*'";
+        let tables: Vec<String> =
+            sqlx::query_scalar(tables).fetch_all(&mut shell).await.expect("they are there");
+        let drops = tables.iter().map(|table| format!("DROP TABLE {table};"));
+        let drops = format!("PRAGMA foreign_keys = OFF; {}", drops.collect::<String>());
+        let dropped = sqlx::raw_sql(sqlx::AssertSqlSafe(drops)).execute(&mut shell).await;
+        dropped.expect("the tables are dropped");
     }
 
     pub(crate) fn database(&self) -> PathBuf {
@@ -106,7 +127,7 @@ pub(crate) async fn fresh(scheme: &str, builder: JobsBuilder) -> Fresh {
         let name = schema.name.clone();
         let builder = builder.postgres(move |options| options.schema(name.clone()));
         let jobs = builder.open(&schema.server).await.expect("the store opens");
-        return Fresh { jobs, folder, _schema: Some(schema) };
+        return Fresh { jobs, folder, schema: Some(schema) };
     }
     let url = format!("{scheme}{}", folder.path().join("jobs.db").display());
     let jobs = builder.open(&url).await.expect("the store opens");
@@ -114,7 +135,7 @@ pub(crate) async fn fresh(scheme: &str, builder: JobsBuilder) -> Fresh {
         jobs,
         folder,
         #[cfg(feature = "postgres")]
-        _schema: None,
+        schema: None,
     }
 }
 
@@ -191,6 +212,11 @@ impl Running {
 
     pub(crate) async fn stop(self) -> DrainReport {
         self.stop.send(()).expect("the worker still waits");
+        Self { stop: oneshot::channel().0, ..self }.left().await
+    }
+
+    /// Waits until it leaves by itself.
+    pub(crate) async fn left(self) -> DrainReport {
         self.worker.await.expect("the worker does not panic").expect("the worker runs")
     }
 }

@@ -16,7 +16,9 @@ use tokio::sync::Notify;
 
 use crate::lines::Lines;
 use crate::planted::Planted;
-use crate::support::{Act, Running, act, close_behind, ended, is_running, until, worker};
+use crate::support::{
+    Act, Running, SCHEMES, act, close_behind, ended, fresh, is_running, until, worker,
+};
 
 /// No wait of these tests is longer.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -217,11 +219,43 @@ async fn an_outcome_that_the_store_does_not_take_is_a_failure_that_says_why() {
     running.stop().await;
 }
 
-/// The only test of these that reads what all threads log.
+#[tokio::test]
+async fn a_run_with_which_every_batch_fails_keeps_no_other_from_being_settled() {
+    use StoreErrorKind::{Busy, Configuration, Full, ReadOnly, Schema, Unavailable};
+    let kinds = [Unavailable, Busy, Full, ReadOnly, Schema, Configuration];
+    let store = Planted::new();
+    let (jobs, scene) = (store.jobs(), Scene::default());
+    let mut spoiling = Vec::new();
+    let mut others = Vec::new();
+    for kind in kinds {
+        others.push(jobs.enqueue(act("")).await.unwrap().id());
+        let id = jobs.enqueue(act("")).await.unwrap().id();
+        store.plan().spoiling.insert(id, kind);
+        spoiling.push(id);
+        others.push(jobs.enqueue(act("")).await.unwrap().id());
+    }
+    let running = Running::start(playing(&jobs, &scene));
+    for id in others {
+        let record = patiently("the others are settled", ended(&jobs, id)).await;
+        assert_eq!((record.state, record.claim.0), (State::Succeeded, 1));
+    }
+    let later = jobs.enqueue(act("")).await.unwrap().id();
+    patiently("and so is what ends later", ended(&jobs, later)).await;
+    for id in &spoiling {
+        let record = jobs.job(*id).await.unwrap().unwrap();
+        assert_eq!((record.state, record.counters.failures), (State::Running, 0));
+    }
+    store.plan().spoiling.clear();
+    for id in spoiling {
+        let record = patiently("they are tried again", ended(&jobs, id)).await;
+        assert_eq!((record.state, record.claim.0), (State::Succeeded, 1));
+    }
+    running.stop().await;
+}
+
 #[tokio::test]
 async fn a_renewal_beside_the_close_of_its_worker_tells_of_no_lost_lease() {
-    let (store, lines) = (Planted::new(), Lines::default());
-    tracing::subscriber::set_global_default(lines.clone()).expect("nobody else sets one");
+    let (store, lines) = (Planted::new(), Lines::of_all_threads());
     let jobs = store.jobs();
     for _ in 0..WORKERS_OF_A_TEST {
         jobs.store().register(&nobody()).await.unwrap();
@@ -238,6 +272,32 @@ async fn a_renewal_beside_the_close_of_its_worker_tells_of_no_lost_lease() {
 /// More than any other test here registers. Where all of them run in one process, each over a store that
 /// counts its workers from 1, a line about a worker with a higher number is of no other test.
 const WORKERS_OF_A_TEST: u32 = 1_000;
+
+#[tokio::test]
+async fn a_worker_whose_tables_are_dropped_says_so_and_leaves() {
+    let lines = Lines::of_all_threads();
+    for scheme in SCHEMES.into_iter().filter(|scheme| *scheme != "memory:") {
+        let jobs = fresh(scheme, Jobs::builder()).await;
+        let scene = Scene::default();
+        let running = Running::start(playing(&jobs, &scene));
+        let id = jobs.enqueue(act("")).await.unwrap().id();
+        ended(&jobs, id).await;
+        jobs.drop_tables().await;
+        patiently("it leaves", running.left()).await;
+        let error = jobs.enqueue(act("")).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Store(StoreErrorKind::Schema), "{error:?}");
+        let why = if scheme == "sqlite://" { "not in the file" } else { "not there" };
+        let told: Vec<String> = lines.all();
+        let told: Vec<&String> = told.iter().filter(|line| line.contains("draining")).collect();
+        let says = |line: &&&String| {
+            let parts =
+                ["can't work on the schema any more", why, "somebody dropped", "jobs migrate"];
+            parts.iter().all(|part| line.contains(part))
+        };
+        assert_eq!(told.iter().filter(says).count(), 1, "{scheme}: {told:?}");
+        assert!(!told.iter().any(|line| line.contains("newer build")), "{told:?}");
+    }
+}
 
 fn nobody() -> NewWorker {
     NewWorker {

@@ -5,8 +5,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use super::super::{
-    CANCELLED, Cancelled, MAX_PAUSE_BYTES, Operate, Paused, REDRIVEN, RESCHEDULED, RUN_NOW,
-    Redrive, Redriven, Reschedule, Result, Retention,
+    CANCELLED, Cancelled, MAX_PAUSE_BYTES, Operate, Paused, REDRIVEN, REDRIVEN_TEXT, RESCHEDULED,
+    RUN_NOW, RUN_NOW_TEXT, Redrive, Redriven, Reschedule, Result, Retention,
 };
 use super::MemoryStore;
 use super::claim::size;
@@ -105,7 +105,7 @@ impl Tables {
         if let Some(job) = self.jobs.get_mut(&id) {
             bring_back(job, now, redrive);
         }
-        let text = "brought back to run again".to_owned();
+        let text = REDRIVEN_TEXT.to_owned();
         self.record(now, fence, None, event(EventKind::Redriven, REDRIVEN, text));
         Redriven::Ready
     }
@@ -114,7 +114,7 @@ impl Tables {
         let scheduled = self.jobs.get(&id).filter(|job| job.state == State::Scheduled);
         let Some(fence) = scheduled.map(fence) else { return false };
         self.make_ready(id, now);
-        let text = "made ready before it was due".to_owned();
+        let text = RUN_NOW_TEXT.to_owned();
         self.record(now, fence, None, event(EventKind::Rescheduled, RUN_NOW, text));
         true
     }

@@ -22,9 +22,32 @@ const CHUNK_BYTES: usize = 8 * 1024 * 1024;
 
 type Key<'a> = (&'a str, &'a str);
 
+/// Jobs that one statement stores.
+#[derive(Clone, Copy)]
+struct Chunk<'a> {
+    jobs: &'a [&'a NewJob],
+    drawn: Option<Drawn<'a>>,
+}
+
+/// What is drawn before for jobs that are stored in another order than that of the call.
+#[derive(Clone, Copy)]
+struct Drawn<'a> {
+    ids: &'a [i64],
+    /// The instant of the call, by which they are due.
+    now_us: i64,
+}
+
+/// Whose transaction it is.
+#[derive(Clone, Copy)]
+enum Whose {
+    Ours,
+    Callers,
+}
+
 impl PostgresStore {
     pub(super) async fn enqueue_all(&self, jobs: &[NewJob]) -> Attempt<Vec<Enqueued>> {
-        let chunks = chunks(jobs);
+        let jobs: Vec<&NewJob> = jobs.iter().collect();
+        let chunks = chunks(&jobs);
         if let [chunk] = chunks[..]
             && !has_rarities(chunk)
         {
@@ -38,7 +61,7 @@ impl PostgresStore {
         }
         let mut races = Races::default();
         loop {
-            let tried = self.enqueue_chunks(&chunks).await;
+            let tried = self.try_enqueue(&jobs).await;
             match tried {
                 Err(trouble) if races.again(&trouble, self.random()).await => {}
                 done => return done,
@@ -46,14 +69,10 @@ impl PostgresStore {
         }
     }
 
-    async fn enqueue_chunks(&self, chunks: &[&[NewJob]]) -> Attempt<Vec<Enqueued>> {
+    async fn try_enqueue(&self, jobs: &[&NewJob]) -> Attempt<Vec<Enqueued>> {
         let mut lane = self.lanes().begin(Wait::Patient).await?;
         let channel = self.bell().carried();
-        let mut answers = Vec::new();
-        for chunk in chunks {
-            let stored = chunk_within(lane.connection(), self, chunk, channel);
-            answers.extend(self.lanes().heard(stored).await?);
-        }
+        let answers = self.store_all(lane.connection(), jobs, channel, Whose::Ours).await?;
         lane.commit().await?;
         self.ring_if(channel.is_none());
         Ok(answers)
@@ -65,59 +84,118 @@ impl PostgresStore {
         connection: &mut PgConnection,
         jobs: &[NewJob],
     ) -> Attempt<Vec<Enqueued>> {
-        let mut answers = Vec::new();
-        let channel = Some(self.bell().channel());
-        for chunk in chunks(jobs) {
-            answers.extend(chunk_within(connection, self, chunk, channel).await?);
+        let jobs: Vec<&NewJob> = jobs.iter().collect();
+        self.store_all(connection, &jobs, Some(self.bell().channel()), Whose::Callers).await
+    }
+
+    async fn store_all(
+        &self,
+        connection: &mut PgConnection,
+        jobs: &[&NewJob],
+        channel: Option<&str>,
+        whose: Whose,
+    ) -> Attempt<Vec<Enqueued>> {
+        let chunks = chunks(jobs);
+        if takes_keys_by_and_by(&chunks) {
+            return self.store_by_key(connection, jobs, channel, whose).await;
+        }
+        let mut answers = Vec::with_capacity(jobs.len());
+        for jobs in chunks {
+            let stored = store_within(connection, self, Chunk { jobs, drawn: None }, channel);
+            answers.extend(self.heard_of(whose, stored).await?);
         }
         Ok(answers)
     }
+
+    /// Stores jobs by several statements, all of them in order of key: two transactions that do so never
+    /// wait for each other in a circle. The numbers and the instant are those of the order of the call.
+    async fn store_by_key(
+        &self,
+        connection: &mut PgConnection,
+        jobs: &[&NewJob],
+        channel: Option<&str>,
+        whose: Whose,
+    ) -> Attempt<Vec<Enqueued>> {
+        let draw = self.statements().enqueue_draw().bind(number(jobs.len()));
+        let rows = self.prepared(draw).fetch_all(&mut *connection);
+        let rows = self.heard_of(whose, async { Ok(rows.await?) }).await?;
+        let (ids, now_us) = drawn(&rows, jobs.len())?;
+        let mut order: Vec<usize> = (0..jobs.len()).collect();
+        // Jobs of one key stay in the order of the call, since the first decides for the others.
+        order.sort_by_key(|nth| key(jobs[*nth]).map(|(kind, key)| (key, kind)));
+        let ids: Vec<i64> = order.iter().map(|nth| ids[*nth]).collect();
+        let sorted: Vec<&NewJob> = order.iter().map(|nth| jobs[*nth]).collect();
+        let (mut stored, mut rest) = (Vec::with_capacity(jobs.len()), &ids[..]);
+        for jobs in chunks(&sorted).into_iter().flat_map(one_by_one_if_scoped) {
+            let (ids, others) = rest.split_at(jobs.len());
+            rest = others;
+            let chunk = Chunk { jobs, drawn: Some(Drawn { ids, now_us }) };
+            let answers = store_within(connection, self, chunk, channel);
+            stored.extend(self.heard_of(whose, answers).await?);
+        }
+        let mut answers: Vec<_> = order.into_iter().zip(stored).collect();
+        answers.sort_unstable_by_key(|(nth, _)| *nth);
+        Ok(answers.into_iter().map(|(_, answer)| answer).collect())
+    }
+
+    async fn heard_of<T>(
+        &self,
+        whose: Whose,
+        answer: impl Future<Output = Attempt<T>>,
+    ) -> Attempt<T> {
+        match whose {
+            Whose::Ours => self.lanes().heard(answer).await,
+            // How long it may wait is its owner's affair.
+            Whose::Callers => answer.await,
+        }
+    }
 }
 
-async fn chunk_within(
-    connection: &mut PgConnection,
-    store: &PostgresStore,
-    jobs: &[NewJob],
-    channel: Option<&str>,
-) -> Attempt<Vec<Enqueued>> {
-    if !has_scoped_twins(jobs) {
-        return store_within(connection, store, jobs, channel).await;
+/// Whether the keys are taken by more than one statement.
+fn takes_keys_by_and_by(chunks: &[&[&NewJob]]) -> bool {
+    let has_keys = |chunk: &&[&NewJob]| chunk.iter().any(|job| job.unique_key.is_some());
+    match chunks {
+        [] => false,
+        [chunk] => has_scoped_twins(chunk),
+        several => several.iter().any(has_keys),
     }
-    let mut answers = Vec::with_capacity(jobs.len());
-    for job in jobs {
-        let job = std::slice::from_ref(job);
-        answers.extend(store_within(connection, store, job, channel).await?);
-    }
-    Ok(answers)
+}
+
+/// A chunk whose jobs may share a statement, or each of them by itself.
+fn one_by_one_if_scoped<'a>(chunk: &'a [&'a NewJob]) -> std::slice::Chunks<'a, &'a NewJob> {
+    chunk.chunks(if has_scoped_twins(chunk) { 1 } else { CHUNK_JOBS })
 }
 
 /// Whether jobs of one key are among these of which any binds it beyond the wait: then what the first
 /// does decides for the others, and they are stored one after another.
-fn has_scoped_twins(jobs: &[NewJob]) -> bool {
+fn has_scoped_twins(jobs: &[&NewJob]) -> bool {
     let mut seen = HashSet::new();
     jobs.iter().any(|job| job.stored_scope().is_some())
-        && jobs.iter().filter_map(key).any(|key| !seen.insert(key))
+        && jobs.iter().filter_map(|job| key(job)).any(|key| !seen.insert(key))
 }
 
 async fn store_within(
     connection: &mut PgConnection,
     store: &PostgresStore,
-    jobs: &[NewJob],
+    Chunk { jobs, drawn }: Chunk<'_>,
     channel: Option<&str>,
 ) -> Attempt<Vec<Enqueued>> {
     let statements = store.statements();
-    if !has_rarities(jobs) {
+    if drawn.is_none() && !has_rarities(jobs) {
         let statement = store.prepared(insert(statements, jobs, channel));
         return added(jobs.len(), &statement.fetch_all(connection).await?);
     }
     let (mut firsts, twins_within) = firsts(jobs);
     let scoped = scoped_twins(connection, store, jobs, &firsts).await?;
     firsts.retain(|nth| !scoped.contains_key(nth));
-    let new: Vec<&NewJob> = firsts.iter().map(|nth| &jobs[*nth]).collect();
-    let statement = bound(statements.enqueue_unique(), &new.iter().copied(), channel);
+    let new: Vec<&NewJob> = firsts.iter().map(|nth| jobs[*nth]).collect();
+    let ids = drawn.map(|drawn| firsts.iter().map(|nth| drawn.ids[*nth]).collect::<Vec<i64>>());
+    let statement = bound(statements.enqueue_unique(), &new, channel);
     let statement = statement
         .bind(new.iter().map(|job| job.stored_scope()).collect::<Vec<_>>())
-        .bind(new.iter().map(|job| job.expires_in.map(micros)).collect::<Vec<_>>());
+        .bind(new.iter().map(|job| job.expires_in.map(micros)).collect::<Vec<_>>())
+        .bind(ids.unwrap_or_default())
+        .bind(drawn.map(|drawn| drawn.now_us));
     let statement = store.prepared(statement);
     let rows = statement.fetch_all(&mut *connection).await?;
     let mut stored = stored(&new, &rows)?;
@@ -156,11 +234,11 @@ async fn store_within(
 async fn scoped_twins(
     connection: &mut PgConnection,
     store: &PostgresStore,
-    jobs: &[NewJob],
+    jobs: &[&NewJob],
     firsts: &[usize],
 ) -> Attempt<HashMap<usize, JobId>> {
     let scoped = firsts.iter().filter_map(|nth| {
-        let (kind, key) = key(&jobs[*nth])?;
+        let (kind, key) = key(jobs[*nth])?;
         Some((key, kind, jobs[*nth].unique_while.as_str()?, *nth))
     });
     let mut scoped: Vec<_> = scoped.collect();
@@ -234,12 +312,12 @@ fn due_at(job: &NewJob) -> Option<i64> {
 }
 
 /// Slices of bounded length and size, in order.
-fn chunks(jobs: &[NewJob]) -> Vec<&[NewJob]> {
+fn chunks<'a>(jobs: &'a [&'a NewJob]) -> Vec<&'a [&'a NewJob]> {
     let mut chunks = Vec::new();
     let mut rest = jobs;
     while !rest.is_empty() {
         let mut bytes = 0;
-        let fits = |job: &&NewJob| {
+        let fits = |job: &&&NewJob| {
             let has_room = bytes < CHUNK_BYTES;
             bytes += job.payload.len();
             has_room
@@ -253,7 +331,7 @@ fn chunks(jobs: &[NewJob]) -> Vec<&[NewJob]> {
 }
 
 /// Whether any job has what most have not: a unique key or an expiry.
-fn has_rarities(jobs: &[NewJob]) -> bool {
+fn has_rarities(jobs: &[&NewJob]) -> bool {
     jobs.iter().any(|job| job.unique_key.is_some() || job.expires_in.is_some())
 }
 
@@ -262,7 +340,7 @@ fn key(job: &NewJob) -> Option<Key<'_>> {
 }
 
 /// The jobs that are the first with their key in the slice, and those that are not with the first.
-fn firsts(jobs: &[NewJob]) -> (Vec<usize>, Vec<(usize, usize)>) {
+fn firsts(jobs: &[&NewJob]) -> (Vec<usize>, Vec<(usize, usize)>) {
     let mut seen = HashMap::new();
     let (mut firsts, mut others) = (Vec::new(), Vec::new());
     for (nth, job) in jobs.iter().enumerate() {
@@ -272,20 +350,13 @@ fn firsts(jobs: &[NewJob]) -> (Vec<usize>, Vec<(usize, usize)>) {
     (firsts, others)
 }
 
-fn insert(statements: &Statements, jobs: &[NewJob], channel: Option<&str>) -> Statement {
-    bound(statements.enqueue(), &jobs.iter(), channel)
+fn insert(statements: &Statements, jobs: &[&NewJob], channel: Option<&str>) -> Statement {
+    bound(statements.enqueue(), jobs, channel)
 }
 
-fn bound<'a>(
-    statement: Statement,
-    jobs: &(impl Iterator<Item = &'a NewJob> + Clone),
-    channel: Option<&str>,
-) -> Statement {
-    fn each<'a, T>(
-        jobs: &(impl Iterator<Item = &'a NewJob> + Clone),
-        of: impl Fn(&'a NewJob) -> T,
-    ) -> Vec<T> {
-        jobs.clone().map(of).collect()
+fn bound(statement: Statement, jobs: &[&NewJob], channel: Option<&str>) -> Statement {
+    fn each<'a, T>(jobs: &[&'a NewJob], of: impl Fn(&'a NewJob) -> T) -> Vec<T> {
+        jobs.iter().map(|job| of(job)).collect()
     }
     statement
         .bind(each(jobs, |job| job.queue.as_str()))
@@ -307,6 +378,24 @@ fn bound<'a>(
 fn twins(statements: &Statements, keys: &[Key<'_>]) -> Statement {
     let (kinds, keys): (Vec<&str>, Vec<&str>) = keys.iter().copied().unzip();
     statements.enqueue_twins().bind(kinds).bind(keys)
+}
+
+fn number(length: usize) -> i64 {
+    i64::try_from(length).unwrap_or(i64::MAX)
+}
+
+/// The numbers that were drawn, rising, and the instant of that.
+fn drawn(rows: &[PgRow], length: usize) -> Attempt<(Vec<i64>, i64)> {
+    let mut now_us = 0;
+    let id = |row| {
+        let mut columns = Columns::of(row);
+        let id = columns.next()?;
+        now_us = columns.next()?;
+        Ok(id)
+    };
+    let mut ids = rows.iter().map(id).collect::<Attempt<Vec<i64>>>()?;
+    ids.sort_unstable();
+    if ids.len() == length { Ok((ids, now_us)) } else { Err(unanswered()) }
 }
 
 /// The answers for jobs without keys: the numbers rise in the order of the slice.

@@ -149,15 +149,26 @@ fn kind_of_code(code: &str) -> StoreErrorKind {
         "25P02" => StoreErrorKind::Invalid,
         _ => match code.get(..2) {
             Some("28") => StoreErrorKind::Configuration,
-            Some("22" | "23" | "25" | "42" | "54") => StoreErrorKind::Invalid,
-            _ => StoreErrorKind::Unavailable,
+            // The server, the way to it, or a statement that a fresh connection prepares anew.
+            Some("08" | "0A" | "26" | "40" | "53" | "55" | "57" | "58" | "F0" | "XX") => {
+                StoreErrorKind::Unavailable
+            }
+            // A value, or a trigger that does not want this row: they raise what class they like.
+            _ => StoreErrorKind::Invalid,
         },
     }
 }
 
 fn hint(kind: StoreErrorKind, code: Option<&str>) -> &'static str {
     match (kind, code) {
-        (StoreErrorKind::Schema, _) => ": the schema is not there or not ours; run `jobs migrate`",
+        (StoreErrorKind::Schema, Some("3F000" | "42P01")) => {
+            ": the tables of jobs are not there; if somebody dropped them, restore them from a backup, or make \
+             new, empty ones by `jobs migrate`"
+        }
+        (StoreErrorKind::Schema, _) => {
+            ": the tables of jobs are not as a build of jobs makes them; restore them from a backup, or \
+             undo what altered them"
+        }
         (StoreErrorKind::ReadOnly, Some("42501")) => ": this role lacks a right",
         (StoreErrorKind::ReadOnly, _) => ": the server takes no writes; is it a standby?",
         (StoreErrorKind::Full, _) => ": the server's disk is full",
@@ -168,6 +179,7 @@ fn hint(kind: StoreErrorKind, code: Option<&str>) -> &'static str {
             ": no connection was free in time; does a transaction stay open, or are `connections` too few?"
         }
         (StoreErrorKind::Invalid, Some("25P02")) => ": the caller's transaction has failed already",
+        (StoreErrorKind::Invalid, Some("P0001")) => ": a trigger on the tables of jobs refused it",
         (StoreErrorKind::Unavailable, None) => {
             ": does the server run, and do its address, the network and TLS lead to it?"
         }

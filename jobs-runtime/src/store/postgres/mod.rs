@@ -1,7 +1,8 @@
 //! The store for fleets: PostgreSQL.
 //!
 //! 1. It keeps the contract of [`jobs_core::store`]; the same suite checks it and the others.
-//! 2. The database's clock judges leases and due times; this process's clock is never read.
+//! 2. The database's clock judges leases and due times; this process's clock tells only how
+//!    long the connection for wake-ups has been silent.
 //! 3. A clean run costs two statements, one round trip each, and no event.
 //! 4. A call that is dropped happens as a whole or not at all; no connection is ever handed on
 //!    inside a transaction.

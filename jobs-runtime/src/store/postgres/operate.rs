@@ -5,8 +5,8 @@ use std::collections::{HashMap, HashSet};
 
 use async_trait::async_trait;
 use jobs_core::store::{
-    CANCELLED, Cancelled, MAX_PAUSE_BYTES, Operate, REDRIVEN, RESCHEDULED, RUN_NOW, Redrive,
-    Redriven, Reschedule,
+    CANCELLED, Cancelled, MAX_PAUSE_BYTES, Operate, REDRIVEN, REDRIVEN_TEXT, RESCHEDULED, RUN_NOW,
+    RUN_NOW_TEXT, Redrive, Redriven, Reschedule,
 };
 use jobs_core::{
     ClaimNumber, Due, EventKind, Fence, JobId, NewEvent, Priority, QueueName, State, StoreError,
@@ -191,7 +191,7 @@ impl PostgresStore {
         for (id, _) in jobs.iter().zip(&answers).filter(|(_, answer)| **answer == Redriven::Ready) {
             let Some(row) = found.get(id) else { continue };
             let fence = Fence { job: *id, claim: row.claim };
-            let event = event(EventKind::Redriven, REDRIVEN, "brought back to run again");
+            let event = event(EventKind::Redriven, REDRIVEN, REDRIVEN_TEXT);
             lines.push(Line { fence, number: next(row.events), event });
             ready.push(id.0);
         }
@@ -237,8 +237,7 @@ impl PostgresStore {
     async fn try_run_now(&self, jobs: &[JobId]) -> Attempt<Vec<bool>> {
         let mut lane = self.lanes().begin(Wait::Patient).await?;
         let rows = lane.fetch(self.statements().run_now().bind(in_order(jobs))).await?;
-        let text = "made ready before it was due";
-        let mut ready = self.note(&mut lane, &rows, RUN_NOW, text).await?;
+        let mut ready = self.note(&mut lane, &rows, RUN_NOW, RUN_NOW_TEXT).await?;
         lane.commit().await?;
         self.ring_if(!ready.is_empty());
         Ok(jobs.iter().map(|id| ready.remove(id)).collect())

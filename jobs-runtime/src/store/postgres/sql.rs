@@ -66,7 +66,7 @@ statements! {
     }
     fresh {
         abandon, abandon_locked, advance, briefs, briefs_of, builds, cancel_waiting, close, count_due, counts, declare, depth_routes,
-        depth_running, depth_states, enqueue_lock, enqueue_renew, enqueue_scoped, events, exhausted,
+        depth_running, depth_states, enqueue_draw, enqueue_lock, enqueue_renew, enqueue_scoped, events, exhausted,
         expire, forget_abandoned, forget_cancel_requests, forget_checkpoints, forget_ticks,
         give_back_duty, held_runs, held_snapshot, job, jobs, leave, lost_runs, newest, newest_briefs,
         notification_queue, operate_read,

@@ -18,6 +18,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use jobs_core::Clock;
 use jobs_core::store::Wake;
 use sqlx::Executor;
 use sqlx::postgres::{PgConnectOptions, PgListener, PgPoolOptions};
@@ -26,6 +27,9 @@ use tokio::task::JoinSet;
 
 use super::lane::Lanes;
 use super::sql::Statements;
+use crate::clock::SystemClock;
+use crate::log::rounded;
+use crate::outage::{CALM, News, Outage};
 
 /// The shortest time between two notifications of this process.
 const WINDOW: Duration = Duration::from_millis(5);
@@ -190,6 +194,11 @@ struct Hearing {
     /// Kept from call to call, so that dropped calls get on too.
     connecting: Option<Connecting>,
     pause: Duration,
+    /// When it began to listen, on the clock since boot.
+    listening_at: Duration,
+    /// When it last heard something, on the same clock.
+    heard_at: Duration,
+    outage: Outage,
 }
 
 type Connecting = Pin<Box<dyn Future<Output = Result<PgListener, sqlx::Error>> + Send>>;
@@ -237,12 +246,12 @@ impl Hearing {
     /// Returns when something changed, or may have while nobody listened.
     async fn change(&mut self, source: &PgConnectOptions, channel: &str) {
         loop {
-            if let Some(listener) = self.listener.as_mut() {
-                if hear(listener).await {
+            if self.listener.is_some() {
+                if self.hear().await {
                     return;
                 }
-                tracing::info!("lost the connection for wake-ups; until it is back, workers poll");
                 self.listener = None;
+                self.failed("it broke");
             }
             let pause = self.pause;
             let connecting = self
@@ -253,13 +262,71 @@ impl Hearing {
             match connected {
                 Ok(listener) => {
                     self.listener = Some(listener);
-                    self.pause = Duration::ZERO;
+                    self.listening_at = SystemClock.elapsed();
+                    self.heard_at = self.listening_at;
                     return;
                 }
-                Err(error) => {
-                    tracing::debug!(%error, "can't listen for wake-ups yet");
-                    self.pause = (self.pause * 2).clamp(FIRST_PAUSE, LONGEST_PAUSE);
+                Err(error) => self.failed(&error.to_string()),
+            }
+        }
+    }
+
+    /// Waits for a notification; `false` when the connection is gone. Silence is counted from call to call,
+    /// since calls are dropped.
+    async fn hear(&mut self) -> bool {
+        while let Some(listener) = &mut self.listener {
+            let longest = if self.outage.is_on() { CALM } else { SILENCE };
+            let silent = SystemClock.elapsed().saturating_sub(self.heard_at);
+            let left = longest.saturating_sub(silent);
+            match tokio::time::timeout(left, listener.try_recv()).await {
+                Ok(Ok(Some(_))) => {
+                    while listener.next_buffered().is_some() {}
+                    self.heard();
+                    return true;
                 }
+                Ok(Ok(None) | Err(_)) => return false,
+                Err(_) => {
+                    let asked = tokio::time::timeout(ANSWER, listener.execute("SELECT 1")).await;
+                    if !matches!(asked, Ok(Ok(_))) {
+                        return false;
+                    }
+                    self.heard();
+                }
+            }
+        }
+        false
+    }
+
+    /// The connection lives. It counts as back once it has lived for a while.
+    fn heard(&mut self) {
+        self.heard_at = SystemClock.elapsed();
+        if self.heard_at.saturating_sub(self.listening_at) >= CALM
+            && self.outage.worked(self.heard_at).is_some()
+        {
+            tracing::info!("the connection for wake-ups is back");
+        }
+    }
+
+    /// There is no connection. Whoever loses one that was well connects again at once, and then ever later.
+    fn failed(&mut self, why: &str) {
+        let again = (self.pause * 2).clamp(FIRST_PAUSE, LONGEST_PAUSE);
+        match self.outage.failed(SystemClock.elapsed()) {
+            News::Begins => {
+                self.pause = Duration::ZERO;
+                tracing::info!(why, "no connection for wake-ups; until it is back, workers poll");
+            }
+            News::Lasts(away) => {
+                self.pause = again;
+                let away = rounded(away);
+                tracing::info!(
+                    why,
+                    ?away,
+                    "still no lasting connection for wake-ups; workers poll"
+                );
+            }
+            News::Known => {
+                self.pause = again;
+                tracing::debug!(why, "again no connection for wake-ups");
             }
         }
     }
@@ -282,25 +349,6 @@ async fn listen(
     listener.eager_reconnect(false);
     listener.listen(&channel).await?;
     Ok(listener)
-}
-
-/// Waits for a notification; `false` when the connection is gone.
-async fn hear(listener: &mut PgListener) -> bool {
-    loop {
-        match tokio::time::timeout(SILENCE, listener.try_recv()).await {
-            Ok(Ok(Some(_))) => {
-                while listener.next_buffered().is_some() {}
-                return true;
-            }
-            Ok(Ok(None) | Err(_)) => return false,
-            Err(_) => {
-                let asked = tokio::time::timeout(ANSWER, listener.execute("SELECT 1")).await;
-                if !matches!(asked, Ok(Ok(_))) {
-                    return false;
-                }
-            }
-        }
-    }
 }
 
 impl Drop for Hearing {

@@ -3,11 +3,13 @@
 use std::any::Any;
 
 use jobs_core::{StoreError, StoreErrorKind};
+use sqlx::error::DatabaseError;
 
 pub(super) type Result<T, E = StoreError> = std::result::Result<T, E>;
 
 /// SQLite's primary result codes that mean something to a caller: <https://sqlite.org/rescode.html>.
 mod code {
+    pub(super) const ERROR: i32 = 1;
     pub(super) const PERM: i32 = 3;
     pub(super) const BUSY: i32 = 5;
     pub(super) const LOCKED: i32 = 6;
@@ -63,6 +65,13 @@ fn primary(error: &sqlx::Error) -> Option<i32> {
     Some(code & 0xff)
 }
 
+/// Whether a table of ours was not found. A trigger of others may miss one of theirs.
+fn is_without_tables(error: &sqlx::Error) -> bool {
+    let missing = error.as_database_error().map(DatabaseError::message);
+    let table = missing.and_then(|message| message.strip_prefix("no such table: "));
+    table.is_some_and(|table| table.trim_start_matches("main.").starts_with("jobs_"))
+}
+
 fn judge(error: &sqlx::Error) -> (StoreErrorKind, &'static str) {
     use StoreErrorKind as Kind;
     let Some(code) = primary(error) else {
@@ -103,6 +112,11 @@ fn judge(error: &sqlx::Error) -> (StoreErrorKind, &'static str) {
         code::NOTADB => {
             (Kind::Configuration, "the file is not a SQLite database, or it is encrypted")
         }
+        code::ERROR if is_without_tables(error) => (
+            Kind::Schema,
+            "the tables of jobs are not in the file; if somebody dropped them, restore the file from a \
+             backup, or make new, empty ones by `jobs migrate`",
+        ),
         code::TOOBIG => (Kind::Invalid, "a text is larger than SQLite keeps"),
         code::CONSTRAINT => (Kind::Invalid, "the schema refuses a value"),
         _ => (Kind::Corrupt, "SQLite refused a statement"),

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use jobs_core::store::{
-    CANCELLED, Cancelled, MAX_PAUSE_BYTES, Operate, REDRIVEN, RESCHEDULED, RUN_NOW, Redrive,
-    Redriven, Reschedule, Retention, WORKERS_KEPT,
+    CANCELLED, Cancelled, MAX_PAUSE_BYTES, Operate, REDRIVEN, REDRIVEN_TEXT, RESCHEDULED, RUN_NOW,
+    RUN_NOW_TEXT, Redrive, Redriven, Reschedule, Retention, WORKERS_KEPT,
 };
 use jobs_core::{
     ClaimNumber, Due, EventKind, Fence, JobId, NewEvent, Priority, QueueName, State, Timestamp,
@@ -198,7 +198,7 @@ impl Write for BringBack {
                     (State::Dead | State::Cancelled, Some(twin)) => Redriven::TwinWaits(twin),
                     (State::Dead | State::Cancelled, None) => {
                         ready.push(found.id.0);
-                        let text = "brought back to run again";
+                        let text = REDRIVEN_TEXT;
                         lines.push(found.line(EventKind::Redriven, REDRIVEN, text));
                         if let Some(key) = found.key {
                             waiting.insert(key, found.id);
@@ -277,8 +277,7 @@ impl Write for RunNow {
         let ids: Vec<_> = self.jobs.iter().map(|id| id.0).collect();
         let query = sqlx::query(sql::RUN_NOW).bind(json::rows(&ids)).bind(now.as_micros());
         let rows = query.fetch_all(&mut *tx).await.during(DOING)?;
-        let text = "made ready before it was due";
-        let mut found = note(tx, now, &rows, RUN_NOW, text, DOING).await?;
+        let mut found = note(tx, now, &rows, RUN_NOW, RUN_NOW_TEXT, DOING).await?;
         // Of two equal elements the second finds it ready.
         Ok(ids.iter().map(|id| found.remove(id)).collect())
     }

@@ -6,9 +6,11 @@
 -- Arrays: $1 queue, $2 kind, $3 version, $4 min_reader, $5 payload, $6 headers, $7 priority,
 -- $8 due in microseconds from now or null, $9 due_at_us or null, $10 unique key, $11 max_failures,
 -- $12 max_interruptions, $13 build; $14 channel to notify or null; arrays: $15 unique_while,
--- $16 expires in microseconds from when it is due or null.
+-- $16 expires in microseconds from when it is due or null, $17 number drawn before, or empty; $18 the
+-- instant of the call, or null for now.
 WITH clock AS MATERIALIZED (
-    SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now_us
+    SELECT
+        coalesce($18::bigint, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint) AS now_us
 )
 INSERT INTO {schema}.job (
     id, queue, kind, version, min_reader, payload, headers, priority, due_at_us, state, unique_key,
@@ -25,7 +27,7 @@ SELECT
     new.now_us
 FROM (
     SELECT
-        nextval({job_ids}) AS id, job.*, clock.now_us,
+        coalesce(job.drawn, nextval({job_ids})) AS id, job.*, clock.now_us,
         coalesce(
             job.due_at,
             clock.now_us + least(job.due_in_us, 9223372036854775807 - clock.now_us)
@@ -34,10 +36,10 @@ FROM (
     CROSS JOIN unnest(
         $1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::smallint[],
         $8::bigint[], $9::bigint[], $10::text[], $11::integer[], $12::integer[], $13::text[],
-        $15::text[], $16::bigint[]
+        $15::text[], $16::bigint[], $17::bigint[]
     ) WITH ORDINALITY AS job (
         queue, kind, version, min_reader, payload, headers, priority, due_in_us, due_at, unique_key,
-        max_failures, max_interruptions, build, unique_while, expires_in_us, nth
+        max_failures, max_interruptions, build, unique_while, expires_in_us, drawn, nth
     )
     ORDER BY job.nth
 ) AS new
