@@ -4,6 +4,7 @@
 mod sqlite_scene;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures_util::future::{join, join_all};
@@ -23,6 +24,36 @@ fn a_write_that_waits_for_its_own_process_says_so() {
         assert!(error.to_string().contains("this process itself"), "{error}");
         tx.commit().await.expect("a commit");
         scene.store.enqueue(&[job("{}")]).await.expect("the way is free");
+    });
+}
+
+/// Who ends one transaction and begins the next at once is the quickest every time that the lock is free.
+#[test]
+fn transactions_that_follow_one_another_let_the_writes_of_another_process_in() {
+    const LOOPS: u64 = 4;
+    const WRITES: usize = 30;
+    runtime().block_on(async {
+        let scene = Scene::fresh().await;
+        let begun = Arc::new(AtomicUsize::new(0));
+        let mut loops = tokio::task::JoinSet::new();
+        for n in 2..2 + LOOPS {
+            let store = scene.neighbour(n).await;
+            let begun = begun.clone();
+            loops.spawn(async move {
+                loop {
+                    let mut tx = SqliteStore::begin(&store).await.expect("a transaction");
+                    begun.fetch_add(1, Ordering::Relaxed);
+                    store.enqueue_in(&mut tx, &[job("{}")]).await.expect("an enqueue");
+                    tx.commit().await.expect("a commit");
+                }
+            });
+        }
+        for _ in 0..WRITES {
+            scene.store.enqueue(&[job("{}"), job("{}")]).await.expect("an enqueue");
+        }
+        loops.abort_all();
+        let begun = begun.load(Ordering::Relaxed);
+        assert!(begun <= 10 * WRITES, "{begun} transactions beside {WRITES} writes");
     });
 }
 

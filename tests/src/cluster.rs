@@ -64,7 +64,28 @@ impl Cluster {
 
     /// The address of its database `postgres`.
     pub fn url(&self) -> String {
-        format!("postgres://jobs@localhost/postgres?host={}", self.folder.path().display())
+        self.url_of("postgres")
+    }
+
+    /// The address of one of its databases.
+    pub fn url_of(&self, database: &str) -> String {
+        format!("postgres://jobs@localhost/{database}?host={}", self.folder.path().display())
+    }
+
+    /// Makes a database whose tables are kept in a folder, which is made too.
+    ///
+    /// # Panics
+    /// When either can't be made.
+    pub fn database_in(&self, database: &str, folder: &Path) {
+        std::fs::create_dir(folder).expect("a new folder");
+        if let Some((owner, group)) = owner() {
+            std::os::unix::fs::chown(folder, Some(owner), Some(group)).expect("root gives it away");
+        }
+        let made = self.psql(&[
+            &format!("CREATE TABLESPACE {database} LOCATION '{}'", folder.display()),
+            &format!("CREATE DATABASE {database} TABLESPACE {database}"),
+        ]);
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
     }
 
     /// The socket that it listens on.

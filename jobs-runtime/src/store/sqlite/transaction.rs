@@ -35,6 +35,7 @@ impl SqliteStore {
         self.inner.file.check()?;
         let turn = self.turn()?;
         let mut patience = turn.patience(DOING, LONGEST_WAIT);
+        patience.stand_behind_others().await?;
         loop {
             match self.transactions().begin_with(sql::BEGIN).await {
                 Err(error) if is_busy(&error) => patience.wait().await?,

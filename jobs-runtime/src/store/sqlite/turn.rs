@@ -2,7 +2,8 @@
 //!
 //! 1. No caller ever sees `busy` because others write; only a transaction that stays open for longer
 //!    than the stated bounds fails a write, and the error says who holds it.
-//! 2. Who waits is seen: a writer that has work without end gives way after each batch.
+//! 2. Who waits is seen: a writer that has work without end gives way after each batch, and a
+//!    transaction of a user, whose end nobody here sees, begins behind those who wait.
 //!
 //! SQLite has no queue for its write lock: whoever asks at the right moment gets it, and a process
 //! that commits and begins again at once starves the others for seconds. So a waiter holds a shared
@@ -77,11 +78,21 @@ impl Turn {
 
     /// Lets those who wait have the write lock for a moment.
     pub(super) async fn give_way(&self) {
+        if self.is_awaited() {
+            self.sleep(GIVE_WAY_US, GIVE_WAY_US / 2).await;
+        }
+    }
+
+    /// Whether others wait for the write lock.
+    fn is_awaited(&self) -> bool {
         match self.file.try_lock() {
-            Ok(()) => drop(self.file.unlock()),
-            Err(TryLockError::WouldBlock) => self.sleep(GIVE_WAY_US, GIVE_WAY_US / 2).await,
+            Ok(()) => {
+                drop(self.file.unlock());
+                false
+            }
+            Err(TryLockError::WouldBlock) => true,
             // Where files can't be locked nobody can say that he waits.
-            Err(TryLockError::Error(_)) => {}
+            Err(TryLockError::Error(_)) => false,
         }
     }
 
@@ -178,6 +189,15 @@ struct Begun<'a> {
 type Log = (u64, SystemTime);
 
 impl Patience<'_> {
+    /// Waits a moment where others wait already, before the first attempt: who ends one transaction and
+    /// begins the next at once would else be in before them every time.
+    ///
+    /// # Errors
+    /// As [`wait`](Self::wait).
+    pub(super) async fn stand_behind_others(&mut self) -> Result<()> {
+        if self.turn.is_awaited() { self.wait().await } else { Ok(()) }
+    }
+
     /// Waits a moment.
     ///
     /// # Errors
