@@ -176,6 +176,7 @@ impl<S: Clone + Send + Sync + 'static> Worker<S> {
             meters,
             pulse: shared::Pulse::default(),
             nudged: tokio::sync::Notify::new(),
+            runners_nudged: tokio::sync::Notify::new(),
             outage: outage::StoreOutage::default(),
             notifier,
         });

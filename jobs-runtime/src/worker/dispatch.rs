@@ -39,6 +39,10 @@ where
     let queue = shared.settings.shares.is_some().then_some(&job.queue);
     let slot = Slot { shared, entry, queue };
     let ending = match shared.build().judged(job) {
+        // It waited for a thread for so long that its lease is lost: another may run it by now.
+        _ if entry.signals.reason() == Some(Reason::Lease) => {
+            Ending::Interrupted(Interruption::GivenUp)
+        }
         Err(ending) => ending,
         Ok(judged) => run(shared, job, &judged, entry).await,
     };

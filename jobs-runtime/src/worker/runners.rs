@@ -2,7 +2,8 @@
 //!
 //! 1. A run has a task to itself from its first turn to its end; the task then begins the next one.
 //! 2. Whoever begins a run and leaves others behind has seen to it that another task comes for them, so
-//!    that a handler which blocks its thread keeps no other run waiting while a thread is free.
+//!    that a handler which blocks its thread keeps no other run waiting while a thread is free. Where that
+//!    task is stuck behind such a handler, the watchdog has one more called.
 //! 3. A task that finds nothing to begin waits; as many wait as there are slots, no more.
 //! 4. When the claiming has ended, those that wait end at once and the others after their runs, and what
 //!    was handed over is still begun.
@@ -11,12 +12,12 @@
 //! was a quarter of the processor time that short runs cost outside of the store.
 
 use std::collections::VecDeque;
+use std::future::{Future as _, poll_fn};
 use std::iter::Zip;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::vec;
 
-use futures_util::poll;
 use jobs_core::ClaimedJob;
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
@@ -38,7 +39,7 @@ pub(super) struct Runners<S: Clone + Send + Sync + 'static>(Arc<Bench<S>>);
 /// Where runners wait, and find what they begin.
 struct Bench<S> {
     shared: Arc<Shared<S>>,
-    /// How many runs can be under way at the same instant.
+    /// How many runners are called for what a claim gave: as many as the runtime has threads.
     threads: usize,
     book: Mutex<Book>,
     called: Notify,
@@ -74,7 +75,9 @@ impl<S: Clone + Send + Sync + 'static> Runners<S> {
         let threads = Handle::current().metrics().num_workers();
         let (shared, book) = (shared.clone(), Mutex::default());
         let (called, tasks) = (Notify::new(), TaskTracker::new());
-        Self(Arc::new(Bench { shared, threads, book, called, tasks }))
+        let bench = Arc::new(Bench { shared, threads, book, called, tasks });
+        bench.tasks.spawn(help(bench.clone()));
+        Self(bench)
     }
 
     /// Starts runs: these jobs with these entries.
@@ -92,8 +95,28 @@ impl<S: Clone + Send + Sync + 'static> Runners<S> {
 
 impl<S: Clone + Send + Sync + 'static> Drop for Runners<S> {
     fn drop(&mut self) {
-        self.0.book().is_closed = true;
+        let mut book = self.0.book();
+        book.is_closed = true;
+        // All of them are woken.
+        book.sitting = 0;
+        drop(book);
         self.0.called.notify_waiters();
+        self.0.shared.runners_nudged.notify_one();
+    }
+}
+
+/// Calls one more runner whenever a handler is found to block its thread. Those who should come may wait
+/// behind it, where no other thread can take them: this one is woken from outside.
+async fn help<S>(bench: Arc<Bench<S>>)
+where
+    S: Clone + Send + Sync + 'static,
+{
+    loop {
+        bench.shared.runners_nudged.notified().await;
+        if bench.book().is_closed {
+            return;
+        }
+        bench.hand_over();
     }
 }
 
@@ -107,12 +130,19 @@ where
         while let Some((job, entry)) = next {
             {
                 let mut run = pin!(dispatch(&bench.shared, &job, &entry));
-                let is_over = poll!(&mut run).is_ready();
-                bench.shared.starts.had_turn();
-                if !is_over {
-                    bench.hand_over();
-                    run.await;
-                }
+                let mut has_had_turn = false;
+                // One poll a turn: what the first woke is polled before the next may block this thread.
+                poll_fn(|cx| {
+                    let polled = run.as_mut().poll(cx);
+                    if !std::mem::replace(&mut has_had_turn, true) {
+                        bench.shared.starts.had_turn();
+                        if polled.is_pending() {
+                            bench.hand_over();
+                        }
+                    }
+                    polled
+                })
+                .await;
             }
             drop((job, entry));
             next = bench.next();

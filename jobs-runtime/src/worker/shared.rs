@@ -56,6 +56,8 @@ pub(crate) struct Shared<S> {
     pub(crate) pulse: Pulse,
     /// A handler blocks its thread: another thread of the runtime wakes, to wait in its place.
     pub(crate) nudged: Notify,
+    /// As `nudged`, for what is to be begun: whoever was to come for it may be stuck behind that handler.
+    pub(crate) runners_nudged: Notify,
     pub(crate) outage: StoreOutage,
     pub(super) notifier: Notifier,
 }

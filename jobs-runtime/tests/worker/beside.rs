@@ -34,6 +34,11 @@ impl Gate {
 async fn block_or_pass(act: Act, cx: JobContext<Gate>) -> Result<(), JobError> {
     match act.how.as_str() {
         "block" => cx.state.block(),
+        "yield, then block" => {
+            tokio::task::yield_now().await;
+            cx.state.block();
+        }
+        "block in place" => tokio::task::block_in_place(|| cx.state.block()),
         "wait" => cx.state.wait().await,
         _ => {}
     }
@@ -83,6 +88,45 @@ async fn handlers_that_block_their_threads_hold_up_none_that_were_claimed_with_t
         }
         gate.open();
         assert_eq!(running.stop().await.settled, 60);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_handler_that_yields_and_then_blocks_holds_up_no_claim() {
+    for jobs in open().await {
+        let gate = Gate::default();
+        let handlers = Registry::new().handle(block_or_pass).build().unwrap();
+        let running = Running::start(worker(&jobs, handlers, gate.clone()).concurrency(4));
+        let blocked = jobs.enqueue(act("yield, then block")).await.unwrap().id();
+        for _ in 0..20 {
+            let id = jobs.enqueue(act("")).await.unwrap().id();
+            assert_eq!(ended(&jobs, id).await.state, State::Succeeded);
+        }
+        assert!(is_running(&jobs.job(blocked).await.unwrap().unwrap()));
+        gate.open();
+        assert_eq!(running.stop().await.settled, 21);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn handlers_that_block_in_place_beside_one_that_blocks_hold_up_none_that_were_claimed_with_them()
+ {
+    for jobs in open().await {
+        let gate = Gate::default();
+        let handlers = Registry::new().handle(block_or_pass).build().unwrap();
+        for how in ["block in place"; 4].into_iter().chain(["block"]) {
+            jobs.enqueue(act(how)).await.unwrap();
+        }
+        let mut passing = Vec::new();
+        for _ in 0..10 {
+            passing.push(jobs.enqueue(act("")).await.unwrap().id());
+        }
+        let running = Running::start(worker(&jobs, handlers, gate.clone()).concurrency(15));
+        for id in passing {
+            assert_eq!(ended(&jobs, id).await.state, State::Succeeded);
+        }
+        gate.open();
+        assert_eq!(running.stop().await.settled, 15);
     }
 }
 

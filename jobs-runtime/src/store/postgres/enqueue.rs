@@ -126,7 +126,7 @@ impl PostgresStore {
         let ids: Vec<i64> = order.iter().map(|nth| ids[*nth]).collect();
         let sorted: Vec<&NewJob> = order.iter().map(|nth| jobs[*nth]).collect();
         let (mut stored, mut rest) = (Vec::with_capacity(jobs.len()), &ids[..]);
-        for jobs in chunks(&sorted).into_iter().flat_map(one_by_one_if_scoped) {
+        for jobs in statements_by_key(&sorted) {
             let (ids, others) = rest.split_at(jobs.len());
             rest = others;
             let chunk = Chunk { jobs, drawn: Some(Drawn { ids, now_us }) };
@@ -156,14 +156,33 @@ fn takes_keys_by_and_by(chunks: &[&[&NewJob]]) -> bool {
     let has_keys = |chunk: &&[&NewJob]| chunk.iter().any(|job| job.unique_key.is_some());
     match chunks {
         [] => false,
-        [chunk] => has_scoped_twins(chunk),
+        [chunk] => has_scoped_twins(chunk) || has_mixed_keys(chunk),
         several => several.iter().any(has_keys),
     }
 }
 
-/// A chunk whose jobs may share a statement, or each of them by itself.
-fn one_by_one_if_scoped<'a>(chunk: &'a [&'a NewJob]) -> std::slice::Chunks<'a, &'a NewJob> {
-    chunk.chunks(if has_scoped_twins(chunk) { 1 } else { CHUNK_JOBS })
+/// Whether both of two jobs, or none, lock their key before any row of their statement is written.
+fn are_locked_alike(one: &NewJob, other: &NewJob) -> bool {
+    one.stored_scope().is_some() == other.stored_scope().is_some()
+}
+
+/// Whether some keys of a statement would be locked before its rows are written, and others with them.
+fn has_mixed_keys(jobs: &[&NewJob]) -> bool {
+    let mut keyed = jobs.iter().filter(|job| job.unique_key.is_some());
+    let first = keyed.next();
+    first.is_some_and(|first| keyed.any(|job| !are_locked_alike(first, job)))
+}
+
+/// The jobs of each statement, where keys are to be taken in order: those that lock theirs first have
+/// statements of their own, and twins of them one each.
+fn statements_by_key<'a>(sorted: &'a [&'a NewJob]) -> Vec<&'a [&'a NewJob]> {
+    let alike = chunks(sorted)
+        .into_iter()
+        .flat_map(|chunk| chunk.chunk_by(|one, other| are_locked_alike(one, other)));
+    let alone_if_scoped = |chunk: &'a [&'a NewJob]| {
+        chunk.chunks(if has_scoped_twins(chunk) { 1 } else { CHUNK_JOBS })
+    };
+    alike.flat_map(alone_if_scoped).collect()
 }
 
 /// Whether jobs of one key are among these of which any binds it beyond the wait: then what the first

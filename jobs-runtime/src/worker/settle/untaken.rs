@@ -1,8 +1,9 @@
 //! Runs that the store did not take, for a reason that reads as its own: away, busy, full, a standby.
 //!
 //! 1. While the store takes nothing, one call asks for all of them: for one run alone, drawn by lot.
-//! 2. Where it takes that one and not the others together, each is tried alone. So a row that makes its
-//!    batch fail in such words (a trigger of the database, a page that can't be read) is left by itself.
+//! 2. Where it takes that one and not the others together, each is tried alone, as long as not too many fail
+//!    one after another. So a row that makes its batch fail in such words (by a trigger of the database) is
+//!    left by itself.
 //! 3. Every one is tried again until it is taken, or the worker is over.
 
 use std::time::Duration;
@@ -90,6 +91,7 @@ impl Untaken {
         let (mut failed, mut in_a_row) = (Vec::new(), 0);
         let mut runs = std::mem::take(&mut self.runs).into_iter();
         while in_a_row < MOST_IN_A_ROW
+            && !shared.over.is_cancelled()
             && let Some(run) = runs.next()
         {
             let left = attempt(shared, vec![run], locked).await;
