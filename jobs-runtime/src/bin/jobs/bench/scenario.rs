@@ -243,8 +243,9 @@ async fn idle(place: &Place, span: Duration) -> Result<Figures> {
         Result::Ok(())
     };
     let watching = async {
-        // The server's own count lags by up to a second.
-        tokio::time::sleep(Duration::from_secs(2)).await;
+        // A connection of the server that has nothing to do tells what it has done after ten seconds: what
+        // the start took is not counted.
+        tokio::time::sleep(Duration::from_secs(12)).await;
         let (commits, cpu) = (floor.commits().await?, usage::cpu());
         tokio::time::sleep(span).await;
         let mut figures = Figures::default();
