@@ -176,7 +176,6 @@ impl<S: Clone + Send + Sync + 'static> Worker<S> {
             meters,
             pulse: shared::Pulse::default(),
             nudged: tokio::sync::Notify::new(),
-            runners_nudged: tokio::sync::Notify::new(),
             outage: outage::StoreOutage::default(),
             notifier,
         });

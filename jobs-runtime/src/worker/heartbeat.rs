@@ -243,7 +243,6 @@ async fn watch_loop<S>(shared: &Shared<S>) {
         let mut blocking = shared.ledger.blocking(now, every);
         if !blocking.is_empty() {
             shared.nudged.notify_one();
-            shared.runners_nudged.notify_one();
         }
         blocking.retain(|(.., span)| *span > BLOCKING);
         for (job, kind, span) in &blocking {

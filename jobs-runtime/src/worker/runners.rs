@@ -101,22 +101,25 @@ impl<S: Clone + Send + Sync + 'static> Drop for Runners<S> {
         book.sitting = 0;
         drop(book);
         self.0.called.notify_waiters();
-        self.0.shared.runners_nudged.notify_one();
     }
 }
 
-/// Calls one more runner whenever a handler is found to block its thread. Those who should come may wait
-/// behind it, where no other thread can take them: this one is woken from outside.
+/// Answers the watchdog, which has a thread of its own, when a handler blocks one of the runtime.
+///
+/// 1. Runners that should come may wait behind that handler, where no other thread can take them: one more
+///    is called.
+/// 2. One thread of a runtime waits for sockets and timers for all. Where it is that one, and the others sleep,
+///    nothing that is answered and no timer wakes anyone: the thread that runs this waits for them next.
 async fn help<S>(bench: Arc<Bench<S>>)
 where
     S: Clone + Send + Sync + 'static,
 {
     loop {
-        bench.shared.runners_nudged.notified().await;
-        if bench.book().is_closed {
-            return;
+        tokio::select! {
+            biased;
+            () = bench.shared.over.cancelled() => return,
+            () = bench.shared.nudged.notified() => bench.hand_over(),
         }
-        bench.hand_over();
     }
 }
 

@@ -54,10 +54,8 @@ pub(crate) struct Shared<S> {
     pub(crate) tally: Tally,
     pub(crate) meters: Meters,
     pub(crate) pulse: Pulse,
-    /// A handler blocks its thread: another thread of the runtime wakes, to wait in its place.
+    /// A handler blocks its thread: another thread of the runtime is to wake, and to begin what is stuck.
     pub(crate) nudged: Notify,
-    /// As `nudged`, for what is to be begun: whoever was to come for it may be stuck behind that handler.
-    pub(crate) runners_nudged: Notify,
     pub(crate) outage: StoreOutage,
     pub(super) notifier: Notifier,
 }
@@ -185,19 +183,12 @@ fn millis(span: Duration) -> u64 {
     u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Shows that the runtime moves, and lets it move on when it is nudged.
-///
-/// One thread of a runtime waits for sockets and timers for all. When a handler blocks that one while the
-/// others sleep, nothing that is answered and no timer wakes anyone, though threads are free. So the
-/// heartbeat, which has a thread of its own, wakes this loop: the thread that runs it waits for them next.
+/// Shows that the runtime moves.
 pub(crate) async fn pulse_loop<S>(shared: Arc<Shared<S>>) {
     loop {
         shared.pulse.runtime_ms.store(millis(shared.elapsed()), Ordering::Relaxed);
-        tokio::select! {
-            biased;
-            () = shared.over.cancelled() => return,
-            () = shared.nudged.notified() => {}
-            () = tokio::time::sleep(Duration::from_secs(1)) => {}
+        if pause(&shared, Duration::from_secs(1)).await {
+            return;
         }
     }
 }

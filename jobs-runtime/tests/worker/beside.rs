@@ -47,20 +47,22 @@ async fn block_or_pass(act: Act, cx: JobContext<Gate>) -> Result<(), JobError> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_handler_that_blocks_its_thread_holds_up_no_other() {
-    for jobs in open().await {
-        let gate = Gate::default();
-        let handlers = Registry::new().handle(block_or_pass).build().unwrap();
-        let running = Running::start(worker(&jobs, handlers, gate.clone()).concurrency(4));
-        // More than there are slots, so that tasks are used again beside it.
-        let blocked = jobs.enqueue(act("block")).await.unwrap().id();
-        for _ in 0..20 {
-            let id = jobs.enqueue(act("")).await.unwrap().id();
-            assert_eq!(ended(&jobs, id).await.state, State::Succeeded);
+    for how in ["block", "yield, then block"] {
+        for jobs in open().await {
+            let gate = Gate::default();
+            let handlers = Registry::new().handle(block_or_pass).build().unwrap();
+            let running = Running::start(worker(&jobs, handlers, gate.clone()).concurrency(4));
+            // More than there are slots, so that tasks are used again beside it.
+            let blocked = jobs.enqueue(act(how)).await.unwrap().id();
+            for _ in 0..20 {
+                let id = jobs.enqueue(act("")).await.unwrap().id();
+                assert_eq!(ended(&jobs, id).await.state, State::Succeeded);
+            }
+            assert!(is_running(&jobs.job(blocked).await.unwrap().unwrap()));
+            gate.open();
+            assert_eq!(ended(&jobs, blocked).await.state, State::Succeeded);
+            assert_eq!(running.stop().await.settled, 21);
         }
-        assert!(is_running(&jobs.job(blocked).await.unwrap().unwrap()));
-        gate.open();
-        assert_eq!(ended(&jobs, blocked).await.state, State::Succeeded);
-        assert_eq!(running.stop().await.settled, 21);
     }
 }
 
@@ -88,23 +90,6 @@ async fn handlers_that_block_their_threads_hold_up_none_that_were_claimed_with_t
         }
         gate.open();
         assert_eq!(running.stop().await.settled, 60);
-    }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_handler_that_yields_and_then_blocks_holds_up_no_claim() {
-    for jobs in open().await {
-        let gate = Gate::default();
-        let handlers = Registry::new().handle(block_or_pass).build().unwrap();
-        let running = Running::start(worker(&jobs, handlers, gate.clone()).concurrency(4));
-        let blocked = jobs.enqueue(act("yield, then block")).await.unwrap().id();
-        for _ in 0..20 {
-            let id = jobs.enqueue(act("")).await.unwrap().id();
-            assert_eq!(ended(&jobs, id).await.state, State::Succeeded);
-        }
-        assert!(is_running(&jobs.job(blocked).await.unwrap().unwrap()));
-        gate.open();
-        assert_eq!(running.stop().await.settled, 21);
     }
 }
 
