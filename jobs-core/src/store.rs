@@ -200,7 +200,8 @@ pub trait Store: Schedules + 'static {
     /// up.
     ///
     /// Each worker is taken back in one transaction with its runs; locked rows are left for the
-    /// next sweep. Partial: at most `limit` jobs.
+    /// next sweep, and so are those that the database lets nobody write, by a trigger or a constraint of
+    /// others: they hold up no other. Partial: at most `limit` jobs.
     ///
     /// In a job's history that is an act of the worker that lost the run, and of its build, as
     /// [`Sweep::author`] says; the text tells who noticed.

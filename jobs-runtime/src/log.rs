@@ -107,7 +107,7 @@ impl Few {
     /// How many are written within a second.
     pub(crate) const MOST: u64 = 20;
 
-    const fn new() -> Self {
+    pub(crate) const fn new() -> Self {
         Self { second: AtomicU64::new(0), written: AtomicU64::new(0), left_out: AtomicU64::new(0) }
     }
 

@@ -3,6 +3,8 @@
 //! Everything else speaks to a store through the contract; only what must join a transaction of
 //! the application needs to know which database that is. The SQL stores never import each other.
 
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+mod poison;
 #[cfg(feature = "postgres")]
 pub mod postgres;
 #[cfg(feature = "sqlite")]

@@ -1,31 +1,82 @@
 //! Scheduled jobs become ready; finished ones go.
 
+use std::future::Future;
 use std::time::Duration;
 
 use jobs_core::store::{EXPIRED, Promoted, Retention, WORKERS_KEPT};
-use jobs_core::{EventKind, NewEvent, Route, micros};
+use jobs_core::{Clock as _, EventKind, JobId, NewEvent, Route, micros};
 use sqlx::postgres::PgRow;
 
 use super::PostgresStore;
 use super::error::Attempt;
 use super::event::{Line, record_events};
-use super::lane::Wait;
+use super::halves::Many;
+use super::lane::{Lane, Wait};
 use super::row::Columns;
+use super::sql::Statements;
+use crate::clock::SystemClock;
+
+/// What the error of an expired job says.
+pub(super) const EXPIRED_TEXT: &str = "no run was started in time";
 
 impl PostgresStore {
     pub(super) async fn promote_due(&self, limit: u32) -> Attempt<Promoted> {
+        let promoted = if self.poison().is_known() {
+            self.promote_in_halves(limit).await?
+        } else {
+            match self.promote_together(limit).await {
+                Err(trouble) if trouble.is_of_a_row() => self.promote_in_halves(limit).await?,
+                done => done?,
+            }
+        };
+        self.ring_if(promoted.count > 0);
+        Ok(promoted)
+    }
+
+    async fn promote_together(&self, limit: u32) -> Attempt<Promoted> {
         let statement = self.statements().promote().bind(i64::from(limit));
         let rows = self.lanes().one(statement).await?;
         let Some(row) = rows.first() else {
             return Ok(Promoted::default());
         };
         let mut columns = Columns::of(row);
-        let promoted = Promoted {
+        Ok(Promoted {
             count: count(columns.next()?),
             next_in: columns.next::<Option<i64>>()?.map(span),
-        };
-        self.ring_if(promoted.count > 0);
-        Ok(promoted)
+        })
+    }
+
+    async fn promote_in_halves(&self, limit: u32) -> Attempt<Promoted> {
+        let promoted = self.in_halves(&Many::Promote, limit).await?;
+        let now = SystemClock.elapsed();
+        let paused = i64::from(self.poison().paused(now));
+        let rows = self.lanes().one(self.statements().next_due().bind(paused + 1)).await?;
+        let mut next_in = self.poison().next_in(now);
+        for row in &rows {
+            let mut columns = Columns::of(row);
+            let (job, due_in) = (JobId(columns.next()?), span(columns.next()?));
+            if !self.poison().is_paused(job, now) {
+                next_in = Some(next_in.map_or(due_in, |retried_in| retried_in.min(due_in)));
+                break;
+            }
+        }
+        Ok(Promoted { count: promoted, next_in })
+    }
+
+    /// Makes a call that writes many rows at once; in halves where a row is in the way of the others.
+    async fn written(
+        &self,
+        together: impl Future<Output = Attempt<u32>>,
+        many: Many<'_>,
+        limit: u32,
+    ) -> Attempt<u32> {
+        if self.poison().is_known() {
+            return self.in_halves(&many, limit).await;
+        }
+        match together.await {
+            Err(trouble) if trouble.is_of_a_row() => self.in_halves(&many, limit).await,
+            done => done,
+        }
     }
 
     pub(super) async fn routes_refused(&self) -> Attempt<Vec<Route>> {
@@ -35,30 +86,24 @@ impl PostgresStore {
 
     pub(super) async fn recall_refused(&self, routes: &[Route], limit: u32) -> Attempt<u32> {
         let names: Vec<&str> = routes.iter().map(Route::as_str).collect();
-        let statement = self.statements().recall().bind(names).bind(i64::from(limit));
-        let recalled = counted(&self.lanes().one(statement).await?)?;
+        let statement = self.statements().recall().bind(names.clone()).bind(i64::from(limit));
+        let together = async { counted(&self.lanes().one(statement).await?) };
+        let recalled = self.written(together, Many::Recall(&names), limit).await?;
         self.ring_if(recalled > 0);
         Ok(recalled)
     }
 
     pub(super) async fn expire_waiting(&self, limit: u32) -> Attempt<u32> {
-        let text = "no run was started in time";
-        let statement = self.statements().expire().bind(i64::from(limit)).bind(EXPIRED).bind(text);
-        let mut lane = self.lanes().begin(Wait::Brief).await?;
-        let mut lines = Vec::new();
-        for row in &lane.fetch(statement).await? {
-            let mut columns = Columns::of(row);
-            let (fence, number) = (columns.fence()?, columns.next()?);
-            let (class, text) = (EXPIRED.to_owned(), text.to_owned());
-            lines.push(Line {
-                fence,
-                number,
-                event: NewEvent { kind: EventKind::Failed, class, text },
-            });
-        }
-        record_events(&mut lane, self.statements(), None, &lines).await?;
-        lane.commit().await?;
-        Ok(u32::try_from(lines.len()).unwrap_or(u32::MAX))
+        let together = async {
+            let most = i64::from(limit);
+            let statement = self.statements().expire().bind(most).bind(EXPIRED).bind(EXPIRED_TEXT);
+            let mut lane = self.lanes().begin(Wait::Brief).await?;
+            let ended = lane.fetch(statement).await?;
+            record_expired(&mut lane, self.statements(), &ended).await?;
+            lane.commit().await?;
+            Ok(u32::try_from(ended.len()).unwrap_or(u32::MAX))
+        };
+        self.written(together, Many::Expire, limit).await
     }
 
     pub(super) async fn prune_finished(&self, kept: Retention, limit: u32) -> Attempt<u32> {
@@ -70,7 +115,8 @@ impl PostgresStore {
             .bind(micros(kept.cancelled))
             .bind(micros(kept.dead))
             .bind(most);
-        let pruned = counted(&self.lanes().one(statement).await?)?;
+        let together = async { counted(&self.lanes().one(statement).await?) };
+        let pruned = self.written(together, Many::Prune(kept), limit).await?;
         if pruned < limit {
             // Nothing old is left: time for the rest of the housekeeping.
             let (statements, long_ago) = (self.statements(), micros(WORKERS_KEPT));
@@ -118,6 +164,22 @@ impl PostgresStore {
         };
         self.lanes().one(statement).await?.iter().map(warning).collect()
     }
+}
+
+/// Writes the history of jobs that were ended because no run was started in time.
+pub(super) async fn record_expired(
+    lane: &mut Lane<'_>,
+    statements: &Statements,
+    ended: &[PgRow],
+) -> Attempt<()> {
+    let line = |row| {
+        let mut columns = Columns::of(row);
+        let (fence, number) = (columns.fence()?, columns.next()?);
+        let (class, text) = (EXPIRED.to_owned(), EXPIRED_TEXT.to_owned());
+        Ok(Line { fence, number, event: NewEvent { kind: EventKind::Failed, class, text } })
+    };
+    let lines = ended.iter().map(line).collect::<Attempt<Vec<Line>>>()?;
+    record_events(lane, statements, None, &lines).await
 }
 
 fn counted(rows: &[PgRow]) -> Attempt<u32> {

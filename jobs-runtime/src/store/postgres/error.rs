@@ -46,9 +46,28 @@ impl Trouble {
         self.code().is_some_and(|code| matches!(&*code, "40001" | "40P01" | "23505"))
     }
 
+    /// Whether the server answered in a way that may be about one row of many: a trigger or a constraint does
+    /// not want it, or it is damaged. What a lock, a time-out, a full disk or a missing right does to one, it
+    /// does to all.
+    pub(super) fn is_of_a_row(&self) -> bool {
+        let Self::Sql(sqlx::Error::Database(answer)) = self else {
+            return false;
+        };
+        answer.code().is_some_and(|code| may_be_of_a_row(&code))
+    }
+
     /// Whether a row stayed locked for longer than the statement would wait.
     pub(super) fn is_locked(&self) -> bool {
         self.code().is_some_and(|code| code == "55P03")
+    }
+
+    /// Why it failed, in the words of whoever said so.
+    pub(super) fn told(&self) -> String {
+        match self {
+            Self::Sql(sqlx::Error::Database(answer)) => answer.message().to_owned(),
+            Self::Sql(error) => jobs_core::chain(error),
+            Self::Store(error) => jobs_core::chain(error),
+        }
     }
 
     /// The error for the caller: what was tried, and why it failed.
@@ -142,10 +161,13 @@ fn kind_of_code(code: &str) -> StoreErrorKind {
     match code {
         "53100" => StoreErrorKind::Full,
         "25006" | "42501" => StoreErrorKind::ReadOnly,
-        "40001" | "40P01" | "55P03" | "57014" | "53300" | "53200" | "53400" => StoreErrorKind::Busy,
+        "40001" | "40P01" | "55P03" | "57014" | "53000" | "53200" | "53300" | "53400" => {
+            StoreErrorKind::Busy
+        }
         "3F000" | "42P01" | "42703" | "42883" | "42P10" => StoreErrorKind::Schema,
         "3D000" => StoreErrorKind::Configuration,
-        "XX001" | "XX002" | "58030" => StoreErrorKind::Corrupt,
+        // What is damaged stays so. A disk that fails a read or a write (58030) is the server's trouble.
+        "XX001" | "XX002" => StoreErrorKind::Corrupt,
         "25P02" => StoreErrorKind::Invalid,
         _ => match code.get(..2) {
             Some("28") => StoreErrorKind::Configuration,
@@ -156,6 +178,18 @@ fn kind_of_code(code: &str) -> StoreErrorKind {
             // A value, or a trigger that does not want this row: they raise what class they like.
             _ => StoreErrorKind::Invalid,
         },
+    }
+}
+
+/// Triggers raise what class they like, but those of a server in trouble are taken at their word.
+fn may_be_of_a_row(code: &str) -> bool {
+    match kind_of_code(code) {
+        StoreErrorKind::Invalid => code != "25P02",
+        StoreErrorKind::Corrupt => true,
+        StoreErrorKind::Unavailable => {
+            matches!(code.get(..2), Some("0A" | "26" | "55" | "F0" | "XX"))
+        }
+        _ => false,
     }
 }
 
@@ -172,6 +206,13 @@ fn hint(kind: StoreErrorKind, code: Option<&str>) -> &'static str {
         (StoreErrorKind::ReadOnly, Some("42501")) => ": this role lacks a right",
         (StoreErrorKind::ReadOnly, _) => ": the server takes no writes; is it a standby?",
         (StoreErrorKind::Full, _) => ": the server's disk is full",
+        (StoreErrorKind::Corrupt, Some("XX001" | "XX002")) => {
+            ": the server found a table or an index of it damaged; its log says which"
+        }
+        (StoreErrorKind::Busy, Some("53200")) => ": the server has no memory left",
+        (StoreErrorKind::Unavailable, Some("58030")) => {
+            ": the server's disk failed a read or a write; its log says which"
+        }
         (StoreErrorKind::Busy, Some("55P03")) => ": a row stayed locked by another transaction",
         (StoreErrorKind::Busy, Some("57014")) => ": it took longer than the statement time-out",
         (StoreErrorKind::Busy, Some("53300")) => ": the server has no connection left",
@@ -233,3 +274,6 @@ impl Races {
         true
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -282,6 +282,31 @@ impl Lane<'_> {
         lanes.heard(lanes.prepared(statement).fetch_all(self.connection())).await
     }
 
+    /// Lets constraints that would speak at the commit speak at each statement.
+    pub(super) async fn check_at_once(&mut self) -> Attempt<()> {
+        self.say("SET CONSTRAINTS ALL IMMEDIATE").await
+    }
+
+    /// Marks where an attempt at a part of this transaction begins.
+    pub(super) async fn mark(&mut self) -> Attempt<()> {
+        self.say("SAVEPOINT part").await
+    }
+
+    /// The part since the mark belongs to this transaction.
+    pub(super) async fn keep(&mut self) -> Attempt<()> {
+        self.say("RELEASE SAVEPOINT part").await
+    }
+
+    /// Undoes the part since the mark, which failed.
+    pub(super) async fn undo(&mut self) -> Attempt<()> {
+        self.say("ROLLBACK TO SAVEPOINT part; RELEASE SAVEPOINT part").await
+    }
+
+    async fn say(&mut self, sql: &'static str) -> Attempt<()> {
+        let lanes = self.lanes;
+        lanes.heard(self.connection().execute(raw_sql(sql))).await.map(drop)
+    }
+
     /// A statement that may take however long it takes.
     pub(super) async fn fetch_patiently(&mut self, statement: Statement) -> Attempt<Vec<PgRow>> {
         let statement = self.lanes.prepared(statement);

@@ -2,7 +2,8 @@
 //!
 //! A sweep re-judges a lease under the lock of its row, marks it taken back for ever and takes its
 //! runs in the same transaction; a claim holds that row until it commits. So a run is either seen
-//! by the sweep or never begun.
+//! by the sweep or never begun. A run whose row the server lets nobody write is left for a later sweep, as one
+//! whose row is locked.
 
 use std::time::Duration;
 
@@ -11,19 +12,21 @@ use jobs_core::store::{
     Author, Drained, Duty, Heartbeat, Held, Leaving, NewWorker, Phase, Renewed, Sweep, Swept,
 };
 use jobs_core::{
-    Company, Ending, Fence, Interruption, JobId, Ladder, Random, Run, SeededRandom, Settlement,
-    StoreError, StoreErrorKind, WorkerId, micros, transition,
+    Clock as _, Company, Ending, Fence, Interruption, JobId, Ladder, Random, Run, SeededRandom,
+    Settlement, State, StoreError, StoreErrorKind, WorkerId, micros, transition,
 };
 use sqlx::Row as _;
 use sqlx::postgres::PgRow;
 
 use super::PostgresStore;
 use super::error::{Attempt, Races, Trouble};
+use super::halves::Change;
 use super::lane::{Lane, Lanes, Wait};
 use super::migrate::SCHEMA_VERSION;
 use super::row::{self, Columns};
 use super::settle::{Taking, write};
 use super::sql::{Statement, Statements};
+use crate::clock::SystemClock;
 
 impl PostgresStore {
     pub(super) async fn register_worker(&self, worker: &NewWorker) -> Attempt<WorkerId> {
@@ -44,16 +47,24 @@ impl PostgresStore {
 
     pub(super) async fn sweep_leases(&self, sweep: &Sweep) -> Attempt<Swept> {
         let mut races = Races::default();
+        let mut is_in_halves = self.poison().is_known();
         loop {
-            match self.try_sweep(sweep).await {
+            match self.try_sweep(sweep, is_in_halves).await {
                 Err(trouble) if races.again(&trouble, self.random()).await => {}
+                Err(trouble) if trouble.is_of_a_row() && !is_in_halves => is_in_halves = true,
                 done => return done,
             }
         }
     }
 
-    async fn try_sweep(&self, sweep: &Sweep) -> Attempt<Swept> {
+    /// Takes all back together, or in halves where one row is in the way of the others.
+    async fn try_sweep(&self, sweep: &Sweep, is_in_halves: bool) -> Attempt<Swept> {
         let mut lane = self.lanes().begin(Wait::Brief).await?;
+        let mut most = sweep.limit;
+        if is_in_halves {
+            lane.check_at_once().await?;
+            most = most.saturating_add(self.poison().paused(SystemClock.elapsed()));
+        }
         let expired = lane.fetch(self.statements().take_back().bind(micros(sweep.grace))).await?;
         let workers = expired.iter().map(|row| Columns::of(row).next().map(WorkerId));
         let mut workers = workers.collect::<Attempt<Vec<WorkerId>>>()?;
@@ -62,18 +73,52 @@ impl PostgresStore {
             let ended: Vec<i64> = workers.iter().map(|worker| worker.0).collect();
             lane.fetch(self.statements().reclaim().bind(ended)).await?;
         }
-        let lost = lane.fetch(self.statements().lost_runs().bind(i64::from(sweep.limit))).await?;
+        let lost = lane.fetch(self.statements().lost_runs().bind(i64::from(most))).await?;
         let mut jobs = Vec::new();
         for (by, ending, runs) in alike(lost, sweep)? {
             let taken = Taken { by: &by, ending, draw: sweep.draw, noticed: Some(sweep) };
-            let runs: Vec<&PgRow> = runs.iter().collect();
-            jobs.extend(taken.back(&mut lane, self.statements(), &runs).await?);
+            if is_in_halves {
+                let mut back = TakeBack { taken, jobs: &mut jobs };
+                let left = sweep.limit.saturating_sub(count(back.jobs));
+                self.write_in_halves(&mut lane, &mut back, &runs, left).await?;
+            } else {
+                let runs: Vec<&PgRow> = runs.iter().collect();
+                jobs.extend(taken.back(&mut lane, self.statements(), &runs).await?);
+            }
         }
         jobs.sort_unstable();
         lane.commit().await?;
         self.ring_if(!jobs.is_empty());
         Ok(Swept { workers, jobs })
     }
+}
+
+/// Runs that are taken back in halves, and those that were.
+struct TakeBack<'a> {
+    taken: Taken<'a>,
+    jobs: &'a mut Vec<(JobId, State)>,
+}
+
+impl Change for TakeBack<'_> {
+    fn doing(&self) -> &'static str {
+        "take a job back"
+    }
+
+    async fn write(
+        &mut self,
+        lane: &mut Lane<'_>,
+        statements: &Statements,
+        rows: &[&PgRow],
+    ) -> Attempt<usize> {
+        let taken = self.taken.back(lane, statements, rows).await?;
+        let count = taken.len();
+        self.jobs.extend(taken);
+        Ok(count)
+    }
+}
+
+fn count(jobs: &[(JobId, State)]) -> u32 {
+    u32::try_from(jobs.len()).unwrap_or(u32::MAX)
 }
 
 impl PostgresStore {
@@ -198,7 +243,7 @@ impl Taken<'_> {
         lane: &mut Lane<'_>,
         statements: &Statements,
         rows: &[&PgRow],
-    ) -> Attempt<Vec<(JobId, jobs_core::State)>> {
+    ) -> Attempt<Vec<(JobId, State)>> {
         if rows.is_empty() {
             return Ok(Vec::new());
         }

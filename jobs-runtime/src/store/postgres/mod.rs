@@ -2,7 +2,8 @@
 //!
 //! 1. It keeps the contract of [`jobs_core::store`]; the same suite checks it and the others.
 //! 2. The database's clock judges leases and due times; this process's clock tells only how
-//!    long the connection for wake-ups has been silent.
+//!    long the connection for wake-ups has been silent, and when a row is tried again that the server
+//!    lets nobody write.
 //! 3. A clean run costs two statements, one round trip each, and no event.
 //! 4. A call that is dropped happens as a whole or not at all; no connection is ever handed on
 //!    inside a transaction.
@@ -20,6 +21,7 @@ mod due;
 mod enqueue;
 mod error;
 mod event;
+mod halves;
 mod idle;
 mod inspect;
 mod lane;
@@ -59,6 +61,7 @@ use self::lane::Lanes;
 use self::options::Path;
 use self::sql::{Statement, Statements};
 use self::wake::{Bell, Ear, Line};
+use super::poison::Poison;
 
 /// A store in a PostgreSQL database. Clones are handles of the same store.
 #[derive(Debug, Clone)]
@@ -77,6 +80,8 @@ struct Shared {
     pool: PgPool,
     statements: Arc<Statements>,
     bell: Bell,
+    /// Rows of jobs that the server lets nobody write.
+    poison: Poison,
     /// What the ears listen by, while there are any.
     line: Mutex<Weak<Line>>,
     /// Work that no caller's cancellation can drop.
@@ -176,7 +181,9 @@ impl PostgresStore {
         }
         let bell = Bell::new(&options.schema, Arc::clone(&lanes), Arc::clone(&statements));
         let (line, tasks) = (Mutex::default(), Mutex::default());
-        let shared = Shared { id, options, address, lanes, pool, statements, bell, line, tasks };
+        let poison = Poison::default();
+        let shared =
+            Shared { id, options, address, lanes, pool, statements, bell, poison, line, tasks };
         Ok(Self { shared: Arc::new(shared) })
     }
 
@@ -190,6 +197,10 @@ impl PostgresStore {
 
     fn bell(&self) -> &Bell {
         &self.shared.bell
+    }
+
+    fn poison(&self) -> &Poison {
+        &self.shared.poison
     }
 
     fn random(&self) -> &dyn Random {

@@ -65,13 +65,14 @@ statements! {
         take_duty, worker_open,
     }
     fresh {
-        abandon, abandon_locked, advance, briefs, briefs_of, builds, cancel_waiting, close, count_due, counts, declare, depth_routes,
-        depth_running, depth_states, enqueue_draw, enqueue_lock, enqueue_renew, enqueue_scoped, events, exhausted,
-        expire, forget_abandoned, forget_cancel_requests, forget_checkpoints, forget_ticks,
-        give_back_duty, held_runs, held_snapshot, job, jobs, leave, lost_runs, newest, newest_briefs,
-        notification_queue, operate_read,
+        abandon, abandon_locked, advance, briefs, briefs_of, builds, cancel_waiting, close, count_due, counts, declare, delete_finished,
+        depth_routes,
+        depth_running, depth_states, due, end_waiting, enqueue_draw, enqueue_lock, enqueue_renew, enqueue_scoped, events, exhausted,
+        expire, expired, forget_abandoned, forget_cancel_requests, forget_checkpoints, forget_ticks,
+        give_back_duty, held_runs, held_snapshot, job, jobs, leave, lost_runs, make_ready, newest, newest_briefs, next_due,
+        notification_queue, old, operate_read,
         pause, paused, prune, prune_builds, prune_declarations, prune_workers, publish, queue_turn,
-        recall, reclaim, redrive, refused_routes, register, report, request_cancel, reschedule,
+        recall, reclaim, redrive, refused, refused_routes, register, report, request_cancel, reschedule,
         resume, run_now, running_in, schedule_add, schedules, settle, states, states_settled,
         strand, take_back, tick, ticked, ticks, undeclare, waiting, workers,
     }
