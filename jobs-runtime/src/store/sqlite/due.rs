@@ -1,25 +1,64 @@
 //! Waiting jobs: how they become ready, or end because nobody started them in time.
 
+use std::time::Duration;
+
 use async_trait::async_trait;
-use jobs_core::store::{EXPIRED, Promoted};
-use jobs_core::{EventKind, NewEvent, Route, Timestamp};
+use jobs_core::store::EXPIRED;
+use jobs_core::{EventKind, JobId, NewEvent, Route, Timestamp};
+use sqlx::sqlite::SqliteRow;
 use sqlx::{Executor, Sqlite, SqliteConnection};
 
 use super::error::{During, Result};
 use super::event::{self, Line};
+use super::halves::Known;
 use super::row::Columns;
 use super::writer::Write;
 use super::{json, sql};
 
 const PROMOTING: &str = "promoting jobs";
+/// What the error of an expired job says.
+pub(super) const EXPIRED_TEXT: &str = "no run was started in time";
 
-/// When the next scheduled job is due.
+/// What is scheduled next.
+pub(super) enum Next {
+    Nothing,
+    /// Some are due, and can be promoted as far as is known.
+    Due,
+    /// Nothing for so long.
+    In(Duration),
+}
+
+/// When the next scheduled job is to be promoted, but those that are passed over.
 pub(super) async fn next_due<'c>(
     connection: impl Executor<'c, Database = Sqlite>,
-) -> Result<Option<Timestamp>> {
-    let due: Option<i64> =
-        sqlx::query_scalar(sql::NEXT_DUE).fetch_one(connection).await.during(PROMOTING)?;
-    Ok(due.map(Timestamp::from_micros))
+    now: Timestamp,
+    known: &Known,
+) -> Result<Next> {
+    let limit = known.paused().saturating_add(1);
+    let rows = sqlx::query(sql::NEXT_DUE).bind(limit).fetch_all(connection).await;
+    for row in &rows.during(PROMOTING)? {
+        let mut columns = Columns::new(row);
+        let (job, due_at) = (columns.number().during(PROMOTING)?, columns.instant());
+        if known.is_paused(JobId(job)) {
+            continue;
+        }
+        let due_at = due_at.during(PROMOTING)?;
+        return Ok(match due_at.since(now) {
+            Duration::ZERO => Next::Due,
+            due_in => Next::In(known.next_in().map_or(due_in, |retried_in| retried_in.min(due_in))),
+        });
+    }
+    Ok(known.next_in().map_or(Next::Nothing, Next::In))
+}
+
+impl Next {
+    pub(super) fn due_in(self) -> Option<Duration> {
+        match self {
+            Self::Nothing => None,
+            Self::Due => Some(Duration::ZERO),
+            Self::In(span) => Some(span),
+        }
+    }
 }
 
 /// A promotion to be made.
@@ -29,19 +68,16 @@ pub(super) struct Promote {
 
 #[async_trait]
 impl Write for Promote {
-    type Answer = Promoted;
+    type Answer = u32;
 
-    async fn run(&mut self, tx: &mut SqliteConnection, now: Timestamp) -> Result<Promoted> {
+    async fn run(&mut self, tx: &mut SqliteConnection, now: Timestamp) -> Result<u32> {
         let promote = sqlx::query(sql::PROMOTE).bind(now.as_micros()).bind(self.limit);
         let promoted = promote.execute(&mut *tx).await.during(PROMOTING)?.rows_affected();
-        Ok(Promoted {
-            count: u32::try_from(promoted).unwrap_or(u32::MAX),
-            next_in: next_due(tx).await?.map(|due_at| due_at.since(now)),
-        })
+        Ok(u32::try_from(promoted).unwrap_or(u32::MAX))
     }
 
-    fn wakes(&self, promoted: &Promoted) -> bool {
-        promoted.count > 0
+    fn wakes(&self, promoted: &u32) -> bool {
+        *promoted > 0
     }
 }
 
@@ -84,22 +120,33 @@ impl Write for Expire {
 
     async fn run(&mut self, tx: &mut SqliteConnection, now: Timestamp) -> Result<u32> {
         const DOING: &str = "ending expired jobs";
-        const TEXT: &str = "no run was started in time";
         let expire = sqlx::query(sql::EXPIRE).bind(now.as_micros()).bind(self.limit);
-        let rows = expire.bind(EXPIRED).bind(TEXT).fetch_all(&mut *tx).await.during(DOING)?;
-        let line = |row| {
-            let mut columns = Columns::new(row);
-            let fence = columns.fence()?;
-            let (class, text) = (EXPIRED.to_owned(), TEXT.to_owned());
-            let event = NewEvent { kind: EventKind::Failed, class, text };
-            Ok(Line { fence, number: columns.number()?, event })
-        };
-        let lines: Vec<Line> = rows.iter().map(line).collect::<Result<_, _>>().during(DOING)?;
-        event::record(tx, now, None, &lines).await?;
-        Ok(u32::try_from(lines.len()).unwrap_or(u32::MAX))
+        let expire = expire.bind(EXPIRED).bind(EXPIRED_TEXT);
+        let ended = expire.fetch_all(&mut *tx).await.during(DOING)?;
+        let ended = record_expired(tx, now, &ended).await?;
+        Ok(u32::try_from(ended).unwrap_or(u32::MAX))
     }
 
     fn wakes(&self, _: &u32) -> bool {
         false
     }
+}
+
+/// Writes the history of jobs that were ended because no run was started in time; answers how many.
+pub(super) async fn record_expired(
+    tx: &mut SqliteConnection,
+    now: Timestamp,
+    ended: &[SqliteRow],
+) -> Result<usize> {
+    let line = |row| {
+        let mut columns = Columns::new(row);
+        let fence = columns.fence()?;
+        let (class, text) = (EXPIRED.to_owned(), EXPIRED_TEXT.to_owned());
+        let event = NewEvent { kind: EventKind::Failed, class, text };
+        Ok(Line { fence, number: columns.number()?, event })
+    };
+    let lines: Result<Vec<Line>, _> = ended.iter().map(line).collect();
+    let lines = lines.during("ending expired jobs")?;
+    event::record(tx, now, None, &lines).await?;
+    Ok(lines.len())
 }

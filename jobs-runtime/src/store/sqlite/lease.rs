@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use jobs_core::store::{Author, Drained, Leaving, NewWorker, Settled, Sweep, Swept};
 use jobs_core::{
     Company, Ending, Fence, Interruption, JobId, Ladder, Random, Run, SeededRandom, Settlement,
-    Timestamp, WorkerId, micros, transition,
+    State, Timestamp, WorkerId, micros, transition,
 };
 use sqlx::query::Query;
 use sqlx::sqlite::{SqliteArguments, SqliteRow};
@@ -14,6 +14,7 @@ use sqlx::{Row as _, Sqlite, SqliteConnection};
 
 use super::alive::{Life, LockFile, LockFiles};
 use super::error::{During, Result};
+use super::halves::{Change, Known, Way};
 use super::row::{Columns, text};
 use super::settle::{Claims, settle};
 use super::signs::{Observer, Signs};
@@ -73,11 +74,15 @@ impl Drop for Register {
     }
 }
 
+const SWEEPING: &str = "sweeping";
+
 /// A sweep to be made.
 pub(super) struct TakeBack {
     sweep: Sweep,
     asked_at: Duration,
     observer: Observer,
+    known: Known,
+    way: Way,
     /// The workers whose leases stay open.
     open: Vec<Open>,
     /// The files of dead workers, locked so that nobody else judges them meanwhile.
@@ -85,9 +90,9 @@ pub(super) struct TakeBack {
 }
 
 impl TakeBack {
-    pub(super) fn new(sweep: &Sweep, observer: Observer) -> Self {
-        let asked_at = observer.clock.elapsed();
-        Self { sweep: sweep.clone(), asked_at, observer, open: Vec::new(), files: Vec::new() }
+    pub(super) fn new(sweep: &Sweep, observer: Observer, known: Known) -> Self {
+        let (sweep, asked_at, way) = (sweep.clone(), observer.clock.elapsed(), known.way());
+        Self { sweep, asked_at, observer, known, way, open: Vec::new(), files: Vec::new() }
     }
 
     /// Whether a worker is dead, under the write lock.
@@ -112,7 +117,7 @@ impl Write for TakeBack {
     type Answer = Swept;
 
     async fn run(&mut self, tx: &mut SqliteConnection, now: Timestamp) -> Result<Swept> {
-        const DOING: &str = "sweeping";
+        const DOING: &str = SWEEPING;
         let elapsed = self.observer.clock.elapsed();
         self.observer.renewals.skip(elapsed.saturating_sub(self.asked_at));
         self.asked_at = elapsed;
@@ -127,22 +132,27 @@ impl Write for TakeBack {
             end.bind(now.as_micros()).execute(&mut *tx).await.during(DOING)?;
             workers.push(worker.id);
         }
-        let lost = sqlx::query(sql::LOST_RUNS).bind(self.sweep.limit).fetch_all(&mut *tx);
-        let lost = lost.await.during(DOING)?;
-        let Sweep { by, draw, limit, .. } = &self.sweep;
-        let mut jobs = Vec::new();
-        for (of, runs) in by_worker(lost, &self.sweep).during(DOING)? {
-            let endings = runs.iter().map(ending).collect::<Result<Vec<Ending>, _>>();
-            let endings = endings.during(DOING)?;
-            let given = Given { endings: &endings, draw: *draw, noticed: Some(&self.sweep) };
-            jobs.extend(give_back(tx, now, &of, &runs, given).await?);
-        }
+        let Sweep { by, limit, .. } = &self.sweep;
+        let mut jobs = match self.way {
+            Way::Together => {
+                let taken = self.together(tx, now).await;
+                self.way.tried(taken)?
+            }
+            Way::Spoiled | Way::InHalves => {
+                self.way = Way::InHalves;
+                self.in_halves(tx, now).await?
+            }
+        };
         jobs.sort_unstable();
         let ids: Vec<i64> = jobs.iter().map(|(id, _)| id.0).collect();
         let forget = sqlx::query(sql::FORGET_ABANDONED).bind(json::rows(&ids));
         forget.execute(&mut *tx).await.during(DOING)?;
         end_unreadable(tx, now, by, *limit).await?;
         Ok(Swept { workers, jobs })
+    }
+
+    fn is_to_be_repeated(&self) -> bool {
+        self.way == Way::Spoiled
     }
 
     fn wakes(&self, swept: &Swept) -> bool {
@@ -155,6 +165,87 @@ impl Write for TakeBack {
         self.observer.files.tidy(&self.open.drain(..).map(|worker| worker.lock_file).collect());
         swept.workers.iter().for_each(|worker| self.observer.renewals.forget(*worker));
     }
+}
+
+impl TakeBack {
+    /// Takes back lost runs, all or none.
+    async fn together(
+        &self,
+        tx: &mut SqliteConnection,
+        now: Timestamp,
+    ) -> Result<Vec<(JobId, State)>> {
+        let mut jobs = Vec::new();
+        for (by, runs) in lost_runs(tx, &self.sweep, self.sweep.limit).await? {
+            let runs: Vec<&SqliteRow> = runs.iter().collect();
+            jobs.extend(take_back(tx, now, (&by, &self.sweep), &runs).await?);
+        }
+        Ok(jobs)
+    }
+
+    /// Takes back all lost runs but those whose rows nobody can write.
+    async fn in_halves(
+        &self,
+        tx: &mut SqliteConnection,
+        now: Timestamp,
+    ) -> Result<Vec<(JobId, State)>> {
+        let mut jobs = Vec::new();
+        let most = self.sweep.limit.saturating_add(self.known.paused());
+        for (by, runs) in lost_runs(tx, &self.sweep, most).await? {
+            let mut back = Back { by: &by, sweep: &self.sweep, jobs: &mut jobs };
+            let taken = u32::try_from(back.jobs.len()).unwrap_or(u32::MAX);
+            let left = self.sweep.limit.saturating_sub(taken);
+            self.known.write_in_halves(tx, now, &mut back, &runs, left).await?;
+        }
+        Ok(jobs)
+    }
+}
+
+/// Lost runs that are taken back in halves, and those that were.
+struct Back<'a> {
+    by: &'a Author,
+    sweep: &'a Sweep,
+    jobs: &'a mut Vec<(JobId, State)>,
+}
+
+impl Change for Back<'_> {
+    fn doing(&self) -> &'static str {
+        "take a job back"
+    }
+
+    async fn write(
+        &mut self,
+        tx: &mut SqliteConnection,
+        now: Timestamp,
+        rows: &[&SqliteRow],
+    ) -> Result<usize> {
+        let taken = take_back(tx, now, (self.by, self.sweep), rows).await?;
+        let count = taken.len();
+        self.jobs.extend(taken);
+        Ok(count)
+    }
+}
+
+/// The runs of ended workers, by the worker that lost them.
+async fn lost_runs(
+    tx: &mut SqliteConnection,
+    sweep: &Sweep,
+    limit: u32,
+) -> Result<Vec<(Author, Vec<SqliteRow>)>> {
+    let lost = sqlx::query(sql::LOST_RUNS).bind(limit).fetch_all(tx).await.during(SWEEPING)?;
+    by_worker(lost, sweep).during(SWEEPING)
+}
+
+/// Takes back lost runs of one worker.
+async fn take_back(
+    tx: &mut SqliteConnection,
+    now: Timestamp,
+    (of, sweep): (&Author, &Sweep),
+    runs: &[&SqliteRow],
+) -> Result<Vec<(JobId, State)>> {
+    let endings = runs.iter().map(|run| ending(run)).collect::<Result<Vec<Ending>, _>>();
+    let endings = endings.during(SWEEPING)?;
+    let given = Given { endings: &endings, draw: sweep.draw, noticed: Some(sweep) };
+    give_back(tx, now, of, runs, given).await
 }
 
 /// A worker whose lease is open.
@@ -241,6 +332,7 @@ impl Write for Close {
         let left: Vec<Fence> = fences.iter().copied().filter(|run| !is_abandoned(run)).collect();
         let endings: Vec<Ending> = left.iter().map(|run| self.leaving.ending(*run)).collect();
         let given = Given { endings: &endings, draw: self.draw, noticed: None };
+        let held: Vec<&SqliteRow> = held.iter().collect();
         let given = give_back(tx, now, &self.by, &held, given).await?;
         self.report(&left).execute(&mut *tx).await.during(DOING)?;
         Ok(given.into_iter().map(|(id, _)| id).collect())
@@ -314,10 +406,11 @@ async fn give_back(
     tx: &mut SqliteConnection,
     now: Timestamp,
     by: &Author,
-    runs: &[SqliteRow],
+    runs: &[&SqliteRow],
     given: Given<'_>,
-) -> Result<Vec<(JobId, jobs_core::State)>> {
-    let runs = runs.iter().map(run).collect::<Result<Vec<_>, _>>().during("taking runs back")?;
+) -> Result<Vec<(JobId, State)>> {
+    let runs =
+        runs.iter().copied().map(run).collect::<Result<Vec<_>, _>>().during("taking runs back")?;
     let Given { endings, draw, noticed } = given;
     let settlement = |(run, ending): (&Run, &Ending)| {
         let own_draw = SeededRandom::new(draw ^ run.fence.job.0.unsigned_abs()).draw();

@@ -29,6 +29,7 @@ mod error;
 mod event;
 mod file;
 mod finish;
+mod halves;
 mod heartbeat;
 mod holder;
 mod inspect;
@@ -76,11 +77,12 @@ use self::alive::LockFiles;
 use self::checkpoint::{Reread, Save, standings};
 use self::claim::Take;
 use self::connect::Connect;
-use self::due::{Expire, Promote, Recall, next_due};
+use self::due::{Expire, Next, Promote, Recall, next_due};
 use self::duty::ChangeDuty;
 use self::enqueue::Enqueue;
 use self::error::{During, Result};
 use self::file::{Location, OpenFile};
+use self::halves::{Known, Many, Upkeep};
 use self::heartbeat::Beat;
 use self::lease::{Register, TakeBack};
 use self::line::Line;
@@ -118,6 +120,7 @@ struct Inner {
     writer: Writer,
     bell: Arc<Bell>,
     observer: Observer,
+    known: Known,
     /// Behind all others: what it waits for begins when they are dropped.
     _end: End,
 }
@@ -188,6 +191,7 @@ impl SqliteStore {
         };
         let (writer, end) = Writer::start(parts, Line::open(&location.workers)?)?;
         let (reads, transactions) = (connect.reads(), connect.transactions());
+        let known = Known { poison: Arc::default(), clock: Arc::clone(&options.clock) };
         let inner = Inner {
             id,
             location,
@@ -199,6 +203,7 @@ impl SqliteStore {
             writer,
             bell,
             observer,
+            known,
             _end: end,
         };
         Ok(Self { inner: Arc::new(inner) })
@@ -244,6 +249,14 @@ impl SqliteStore {
 
     fn observer(&self) -> Observer {
         self.inner.observer.clone()
+    }
+
+    /// Makes a write of many rows.
+    async fn upkeep<W>(&self, together: W, many: Many, limit: u32) -> Result<u32>
+    where
+        W: writer::Write<Answer = u32>,
+    {
+        self.writer().write(Upkeep::new(together, many, limit, self.inner.known.clone())).await
     }
 
     fn turn(&self) -> Result<Turn> {
@@ -331,17 +344,21 @@ impl Store for SqliteStore {
     async fn promote(&self, limit: u32) -> Result<Promoted> {
         // Most of the time nothing is due, and then no write lock is taken.
         let now = self.clock().now();
-        match next_due(self.reads()).await? {
-            None => Ok(Promoted::default()),
-            Some(due_at) if due_at > now => {
-                Ok(Promoted { count: 0, next_in: Some(due_at.since(now)) })
+        let known = &self.inner.known;
+        match next_due(self.reads(), now, known).await? {
+            Next::Due => {
+                let count = self.upkeep(Promote { limit }, Many::Promote, limit).await?;
+                let next = next_due(self.reads(), self.clock().now(), known).await?;
+                Ok(Promoted { count, next_in: next.due_in() })
             }
-            Some(_) => self.writer().write(Promote { limit }).await,
+            next @ (Next::Nothing | Next::In(_)) => {
+                Ok(Promoted { count: 0, next_in: next.due_in() })
+            }
         }
     }
 
     async fn expire(&self, limit: u32) -> Result<u32> {
-        self.writer().write(Expire { limit }).await
+        self.upkeep(Expire { limit }, Many::Expire, limit).await
     }
 
     async fn refused_routes(&self) -> Result<Vec<Route>> {
@@ -354,7 +371,7 @@ impl Store for SqliteStore {
     }
 
     async fn recall(&self, routes: &[Route], limit: u32) -> Result<u32> {
-        self.writer().write(Recall::new(routes, limit)).await
+        self.upkeep(Recall::new(routes, limit), Many::recall(routes), limit).await
     }
 
     async fn strand(&self, strand: &Strand<'_>) -> Result<u32> {
@@ -372,7 +389,7 @@ impl Store for SqliteStore {
     }
 
     async fn sweep(&self, sweep: &Sweep) -> Result<Swept> {
-        self.writer().write(TakeBack::new(sweep, self.observer())).await
+        self.writer().write(TakeBack::new(sweep, self.observer(), self.inner.known.clone())).await
     }
 
     async fn take_duty(&self, duty: Duty, worker: WorkerId) -> Result<bool> {
@@ -384,7 +401,7 @@ impl Store for SqliteStore {
     }
 
     async fn prune(&self, retention: Retention, limit: u32) -> Result<u32> {
-        self.writer().write(Prune { retention, limit }).await
+        self.upkeep(Prune { retention, limit }, Many::Prune(retention), limit).await
     }
 
     /// By its size alone, which tells that a reader has stayed for long.

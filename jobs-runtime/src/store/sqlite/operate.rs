@@ -358,6 +358,20 @@ impl Write for Resume {
     }
 }
 
+const PRUNING: &str = "pruning jobs";
+
+/// Forgets what is kept of jobs that were deleted.
+pub(super) async fn forget_pruned(
+    tx: &mut SqliteConnection,
+    now: Timestamp,
+    ids: &[i64],
+) -> Result<()> {
+    over(tx, sql::PRUNE_EVENTS, ids, now, PRUNING).await?;
+    over(tx, sql::PRUNE_CHECKPOINTS, ids, now, PRUNING).await?;
+    over(tx, sql::FORGET_CANCEL_REQUESTS, ids, now, PRUNING).await?;
+    over(tx, sql::FORGET_ABANDONED, ids, now, PRUNING).await
+}
+
 /// Finished jobs to be deleted.
 pub(super) struct Prune {
     pub(super) retention: Retention,
@@ -369,7 +383,6 @@ impl Write for Prune {
     type Answer = u32;
 
     async fn run(&mut self, tx: &mut SqliteConnection, now: Timestamp) -> Result<u32> {
-        const DOING: &str = "pruning jobs";
         let before = |kept: Duration| now.as_micros().saturating_sub(micros(kept));
         let Retention { succeeded, cancelled, dead } = self.retention;
         let prune = sqlx::query_scalar(sql::PRUNE)
@@ -377,18 +390,15 @@ impl Write for Prune {
             .bind(before(cancelled))
             .bind(before(dead))
             .bind(self.limit);
-        let ids: Vec<i64> = prune.fetch_all(&mut *tx).await.during(DOING)?;
-        over(tx, sql::PRUNE_EVENTS, &ids, now, DOING).await?;
-        over(tx, sql::PRUNE_CHECKPOINTS, &ids, now, DOING).await?;
-        over(tx, sql::FORGET_CANCEL_REQUESTS, &ids, now, DOING).await?;
-        over(tx, sql::FORGET_ABANDONED, &ids, now, DOING).await?;
+        let ids: Vec<i64> = prune.fetch_all(&mut *tx).await.during(PRUNING)?;
+        forget_pruned(tx, now, &ids).await?;
         if u32::try_from(ids.len()).is_ok_and(|pruned| pruned < self.limit) {
             let long_ago = before(WORKERS_KEPT);
             let forget = sqlx::query_scalar(sql::PRUNE_WORKERS).bind(long_ago).bind(self.limit);
-            let workers: Vec<i64> = forget.fetch_all(&mut *tx).await.during(DOING)?;
-            over(tx, sql::PRUNE_DECLARATIONS, &workers, now, DOING).await?;
+            let workers: Vec<i64> = forget.fetch_all(&mut *tx).await.during(PRUNING)?;
+            over(tx, sql::PRUNE_DECLARATIONS, &workers, now, PRUNING).await?;
             let forget = sqlx::query(sql::PRUNE_BUILDS).bind(long_ago).bind(self.limit);
-            forget.execute(tx).await.during(DOING)?;
+            forget.execute(tx).await.during(PRUNING)?;
         }
         Ok(u32::try_from(ids.len()).unwrap_or(u32::MAX))
     }

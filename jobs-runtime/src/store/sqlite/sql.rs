@@ -37,7 +37,10 @@ statements! {
     DEPTH_RUNNING = "depth_running";
     DEPTH_STATES = "depth_states";
     DECLARE = "declare";
+    DELETE_FINISHED = "delete_finished";
     DONE = "done";
+    DUE = "due";
+    END_WAITING = "end_waiting";
     ENQUEUE = "enqueue";
     ENQUEUE_ALIKE = "enqueue_alike";
     ENQUEUE_RENEW = "enqueue_renew";
@@ -46,6 +49,7 @@ statements! {
     EVENTS = "events";
     EXHAUSTED_ENDED = "exhausted";
     EXPIRE = "expire";
+    EXPIRED_JOBS = "expired";
     FORGET_ABANDONED = "forget_abandoned";
     FORGET_CANCEL_REQUESTS = "forget_cancel_requests";
     FORGET_CHECKPOINTS = "forget_checkpoints";
@@ -58,6 +62,7 @@ statements! {
     JOBS = "jobs";
     LEAVE = "leave";
     LOST_RUNS = "lost_runs";
+    MAKE_READY = "make_ready";
     META = "meta";
     META_ADVANCE = "meta_advance";
     META_BEGIN = "meta_begin";
@@ -65,6 +70,7 @@ statements! {
     NEWEST_BRIEFS = "newest_briefs";
     NEXT_DUE = "next_due";
     NOTE_PROGRESS = "note_progress";
+    OLD = "old";
     OPEN_WORKERS = "open_workers";
     OPERATE_READ = "operate_read";
     PAUSE = "pause";
@@ -81,6 +87,7 @@ statements! {
     RECALL = "recall";
     RECORD_EVENTS = "record_events";
     REDRIVE = "redrive";
+    REFUSED = "refused";
     REFUSED_ROUTES = "refused_routes";
     REGISTER = "register";
     RENEW = "renew";
