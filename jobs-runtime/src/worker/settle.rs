@@ -45,6 +45,8 @@ pub(crate) struct Ended {
     notes: Notes,
     /// When it was tried in vain for the first time.
     tried_at: Option<Duration>,
+    /// When it was tried in vain for the last time.
+    failed_at: Option<Duration>,
 }
 
 impl Ended {
@@ -53,14 +55,14 @@ impl Ended {
         let Entry { kind, signals, .. } = entry;
         let (wrote, notes) = (signals.wrote(), signals.kept().take_notes());
         let (run, kind) = (Run::from(job), kind.clone());
-        Self { run, kind, ending, wrote, notes, tried_at: None }
+        Self { run, kind, ending, wrote, notes, tried_at: None, failed_at: None }
     }
 
     /// A claim that came too late to be run.
     pub(crate) fn unstarted(job: &ClaimedJob) -> Self {
         let (run, kind) = (Run::from(job), job.kind.as_str().into());
         let (ending, wrote, notes) = (Ending::Unstarted, Wrote::Nothing, Notes::default());
-        Self { run, kind, ending, wrote, notes, tried_at: None }
+        Self { run, kind, ending, wrote, notes, tried_at: None, failed_at: None }
     }
 
     /// A run of which nothing is known but that the store says it is ours: the answer to its claim
@@ -71,7 +73,7 @@ impl Ended {
         let kind = "".into();
         // Its counters are read from the row before it is settled.
         let (ending, wrote, notes) = (Ending::Unstarted, Wrote::Checkpoint, Notes::default());
-        Self { run, kind, ending, wrote, notes, tried_at: None }
+        Self { run, kind, ending, wrote, notes, tried_at: None, failed_at: None }
     }
 
     /// The same run as a plain failure, for an outcome that the store does not take.
@@ -84,7 +86,7 @@ impl Ended {
         let Self { run, kind, wrote, .. } = self;
         let (ending, notes) = (Ending::Failed(failure), Notes::default());
         let (run, kind, wrote) = (run.clone(), kind.clone(), *wrote);
-        Self { run, kind, ending, wrote, notes, tried_at: None }
+        Self { run, kind, ending, wrote, notes, tried_at: None, failed_at: None }
     }
 
     /// Whether only the row knows what was written about it.
@@ -204,12 +206,7 @@ async fn settle_certain<S>(
             ended.wrote = ended.wrote.max(Wrote::Checkpoint);
         }
     }
-    if !shared.is_outage(&error, "settle") {
-        log::SETTLE.write(shared.elapsed(), || {
-            let error = jobs_core::chain(&error);
-            tracing::warn!(error, runs = batch.len(), "can't settle; trying again");
-        });
-    }
+    untaken::tell(shared, &mut batch, &error);
     batch
 }
 

@@ -254,6 +254,50 @@ async fn a_run_with_which_every_batch_fails_keeps_no_other_from_being_settled() 
 }
 
 #[tokio::test]
+async fn a_row_that_fails_in_the_words_of_an_outage_begins_none_and_is_told_by_its_job() {
+    let (store, lines) = (Planted::new(), Lines::default());
+    let _guard = tracing::subscriber::set_default(lines.clone());
+    let (jobs, scene) = (store.jobs(), Scene::default());
+    let id = jobs.enqueue(act("")).await.unwrap().id();
+    store.plan().spoiling.insert(id, StoreErrorKind::Unavailable);
+    // What the heartbeat's thread says is not heard here, so that thread has nothing to do after its first beat.
+    let running = Running::start(playing(&jobs, &scene).lease(Duration::from_hours(1)));
+    let told = format!("does not take the outcome of this run; trying again job={id} ");
+    let (mut others, mut settled) = (0, 0);
+    // Alone at first, and then beside others, longer than an outage takes to be over.
+    patiently("it is told", lines.until(&told)).await;
+    let beside = tokio::time::Instant::now();
+    while beside.elapsed() < Duration::from_secs(4) {
+        others += 1;
+        let other = jobs.enqueue(act("")).await.unwrap().id();
+        settled += usize::from(ended(&jobs, other).await.state == State::Succeeded);
+    }
+    assert_eq!(settled, others);
+    assert_eq!(lines.of(&told), 1, "{:?}", lines.all());
+    assert_eq!(lines.of("the store does not answer"), 0, "{:?}", lines.all());
+    assert_eq!(lines.of("the store answers again"), 0);
+    store.plan().spoiling.clear();
+    assert_eq!(patiently("it is settled", ended(&jobs, id)).await.state, State::Succeeded);
+    running.stop().await;
+}
+
+/// Where no other call says that the store is away.
+#[tokio::test]
+async fn settlements_that_fail_while_nothing_is_answered_begin_an_outage() {
+    let (store, lines) = (Planted::new(), Lines::default());
+    let _guard = tracing::subscriber::set_default(lines.clone());
+    let (jobs, scene) = (store.jobs(), Scene::default());
+    let running = Running::start(playing(&jobs, &scene).lease(Duration::from_hours(1)));
+    store.plan().away.insert("settle");
+    jobs.enqueue(act("")).await.unwrap();
+    patiently("its handler ends", scene.ended.notified()).await;
+    store.plan().stuck.extend(["promote", "routes", "claim"]);
+    patiently("it is told", lines.until("the store does not answer")).await;
+    assert_eq!(lines.of("call=\"settle\""), 1, "{:?}", lines.all());
+    drop(running);
+}
+
+#[tokio::test]
 async fn a_renewal_beside_the_close_of_its_worker_tells_of_no_lost_lease() {
     let (store, lines) = (Planted::new(), Lines::of_all_threads());
     let jobs = store.jobs();

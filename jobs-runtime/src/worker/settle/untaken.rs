@@ -5,12 +5,15 @@
 //!    one after another. So a row that makes its batch fail in such words (by a trigger of the database) is
 //!    left by itself.
 //! 3. Every one is tried again until it is taken, or the worker is over.
+//! 4. A run whose settlement fails while the store answers other calls is told by the name of its job, and
+//!    neither begins an outage nor keeps one from its end.
 
 use std::time::Duration;
 
-use jobs_core::below;
+use jobs_core::{StoreError, StoreErrorKind, below};
 
 use super::{BATCH, Ended, attempt};
+use crate::log;
 use crate::worker::shared::Shared;
 
 /// The first pause between two tries; it doubles while nothing is taken.
@@ -19,6 +22,46 @@ const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 /// So many that fail alone, one after another, are a sign that the store is away after all.
 const MOST_IN_A_ROW: usize = 3;
+
+/// Whether the store is away, the calls that come by themselves tell soon, and better than the settlement of a
+/// run, which may be a row's fault. Settlements tell only where no call at all was answered for so long, and
+/// promotions are more frequent.
+const TOLD_BY_OTHERS: Duration = Duration::from_secs(6);
+
+/// Tells of runs that the store has just not taken, in as far as that is known to be its fault or theirs.
+pub(super) fn tell<S>(shared: &Shared<S>, batch: &mut [Ended], error: &StoreError) {
+    let now = shared.elapsed();
+    let outage = &shared.outage;
+    let answers_others = |at: Option<Duration>| at.is_some_and(|at| outage.has_answered_since(at));
+    let is_of_rows = batch.iter().all(|ended| answers_others(ended.failed_at));
+    let is_silent = |tried_at: Duration| {
+        let long_ago = now.saturating_sub(TOLD_BY_OTHERS);
+        tried_at <= long_ago && !outage.has_answered_since(long_ago)
+    };
+    let is_of_store = outage.is_on()
+        || error.kind() != StoreErrorKind::Unavailable
+        || batch.iter().any(|ended| ended.tried_at.is_some_and(is_silent));
+    for ended in &mut *batch {
+        ended.failed_at = Some(now);
+    }
+    match batch {
+        [ended] if is_of_rows => {
+            outage.tell_of_a_run(now, ended.run.fence.job, &ended.kind, error);
+        }
+        _ if is_of_store && !is_of_rows => {
+            if !shared.is_outage(error, "settle") {
+                log::SETTLE.write(now, || {
+                    let error = jobs_core::chain(error);
+                    tracing::warn!(error, runs = batch.len(), "can't settle; trying again");
+                });
+            }
+        }
+        _ => {
+            let error = jobs_core::chain(error);
+            tracing::debug!(error, runs = batch.len(), "not settled yet; trying again");
+        }
+    }
+}
 
 /// Runs that the store did not take yet.
 #[derive(Debug, Default)]
