@@ -152,6 +152,7 @@ pub(crate) struct RunSignals {
     wrote: AtomicU8,
     polled_since_us: AtomicU64,
     finishes: AtomicBool,
+    has_begun: AtomicBool,
     has_ended: AtomicBool,
     /// Made for the first: most handlers spawn nothing.
     spawned: Mutex<Option<JoinSet<()>>>,
@@ -183,6 +184,11 @@ impl RunSignals {
         if let Some(mut spawned) = spawned {
             spawned.shutdown().await;
         }
+    }
+
+    /// The handler is to begin, or is given back and never will: answers whether that was open.
+    pub(crate) fn begin(&self) -> bool {
+        !self.has_begun.swap(true, Ordering::SeqCst)
     }
 
     /// Notes that the handler has really ended; answers whether that is news.

@@ -101,6 +101,43 @@ fn two_transactions_with_thousands_of_keys_wait_for_each_other_in_no_circle() {
     });
 }
 
+/// Each binds the key beyond the wait that the other binds for the wait, and has locked it, if it locks those
+/// first, when it meets that of the other.
+#[test]
+fn two_transactions_that_mix_scopes_of_keys_wait_for_each_other_in_no_circle() {
+    with_store(async |subject| {
+        subject.store.enqueue(&["k1", "k2"].map(keyed)).await.unwrap();
+        let pid = "SELECT pg_backend_pid()";
+        let mut held = subject.store.begin().await.unwrap();
+        let held_by: i32 = sqlx::query_scalar(pid).fetch_one(&mut *held).await.unwrap();
+        subject.store.enqueue_in(&mut held, &["a", "b"].map(keyed)).await.unwrap();
+        let scoped = |key| NewJob { unique_while: UniqueWhile::Running, ..keyed(key) };
+        let one = [keyed("a"), keyed("k1"), scoped("k2")];
+        let other = [keyed("b"), scoped("k1"), keyed("k2")];
+        let calls = [one, other].map(|jobs| {
+            let store = subject.store.clone();
+            tokio::spawn(async move {
+                let mut tx = store.begin().await.unwrap();
+                let answers = store.enqueue_in(&mut tx, &jobs).await?;
+                tx.commit().await.unwrap();
+                Ok::<_, jobs_core::StoreError>(answers)
+            })
+        });
+        let waiting = format!(
+            "SELECT count(*) FROM pg_stat_activity WHERE {held_by} = ANY (pg_blocking_pids(pid))"
+        );
+        while subject.number(&waiting).await < 2 {
+            tokio::task::yield_now().await;
+        }
+        held.rollback().await.unwrap();
+        for call in calls {
+            let answers = call.await.unwrap().expect("neither is the victim of a deadlock");
+            let is_added = |answer: &Enqueued| matches!(answer, Enqueued::Added(_));
+            assert_eq!(answers.iter().map(is_added).collect::<Vec<_>>(), [true, false, false]);
+        }
+    });
+}
+
 #[test]
 fn what_a_trigger_refuses_is_not_told_as_a_server_that_is_away() {
     with_store(async |subject| {

@@ -3,6 +3,7 @@
 //! 1. A job is run only if [`judge`](mod@crate::judge) says so; the claim's route only narrowed the choice.
 //! 2. Every end becomes an [`Ending`]: no panic leaves here, and no handler is forgotten.
 //! 3. A slot is freed when the handler's future is gone, dropped included.
+//! 4. What waited for a thread until its lease was lost or a drain asked its handler to return is not begun.
 
 mod undo;
 
@@ -38,11 +39,16 @@ where
     // Also if this is dropped half-way: a slot must not be lost with it.
     let queue = shared.settings.shares.is_some().then_some(&job.queue);
     let slot = Slot { shared, entry, queue };
+    // It may have waited for a thread for long.
+    let asked = entry.signals.reason();
+    if !entry.signals.begin() {
+        // The close of its worker has given it back meanwhile.
+        return;
+    }
     let ending = match shared.build().judged(job) {
-        // It waited for a thread for so long that its lease is lost: another may run it by now.
-        _ if entry.signals.reason() == Some(Reason::Lease) => {
-            Ending::Interrupted(Interruption::GivenUp)
-        }
+        // Another may run it by now.
+        _ if asked == Some(Reason::Lease) => Ending::Interrupted(Interruption::GivenUp),
+        _ if asked == Some(Reason::Drain) => Ending::Unstarted,
         Err(ending) => ending,
         Ok(judged) => run(shared, job, &judged, entry).await,
     };

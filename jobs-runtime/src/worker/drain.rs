@@ -130,6 +130,8 @@ fn enter<S>(shared: &Shared<S>, phase: Phase) {
 /// Tries until the time is up; then the lease ends by itself. Answers how many runs were abandoned.
 async fn close<S>(shared: &Shared<S>, stopped: Stopped, exit: Duration) -> usize {
     let ends_at = stopped.at + exit;
+    // What never began is nothing to abandon: the close gives it back as such.
+    shared.ledger.withdraw();
     loop {
         let abandoned = shared.ledger.running_fences();
         let count = abandoned.len();

@@ -175,9 +175,9 @@ async fn beat<S>(
         // The drain closes the worker just now.
         Renewed::Ended if shared.tenancy.phase() == Phase::Done => return Ok(Next::Soon),
         Renewed::Ended => {
-            tracing::warn!(worker = worker.0, "the lease was taken back; registering anew");
             shared.tenancy.lost(worker, shared.elapsed());
             shared.ledger.abort_all(Reason::Lease);
+            tracing::warn!(worker = worker.0, "the lease was taken back; registering anew");
             return Ok(Next::Soon);
         }
     }

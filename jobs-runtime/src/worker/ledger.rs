@@ -123,6 +123,18 @@ impl Ledger {
         running.map(|(fence, _)| *fence).collect()
     }
 
+    /// Takes out the runs that were not begun, and never will be from now on: they waited for a thread.
+    pub(crate) fn withdraw(&self) {
+        let mut book = self.book();
+        book.entries.retain(|_, entry| {
+            let is_withdrawn = !entry.signals.has_ended() && entry.signals.begin();
+            if is_withdrawn && entry.signals.end() {
+                self.running.fetch_sub(1, Ordering::SeqCst);
+            }
+            !is_withdrawn
+        });
+    }
+
     /// Waits until something ended or was settled since the last return.
     pub(crate) async fn changed(&self) {
         self.changed.notified().await;

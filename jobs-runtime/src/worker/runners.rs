@@ -6,7 +6,7 @@
 //!    task is stuck behind such a handler, the watchdog has one more called.
 //! 3. A task that finds nothing to begin waits; as many wait as there are slots, no more.
 //! 4. When the claiming has ended, those that wait end at once and the others after their runs, and what
-//!    was handed over is still begun.
+//!    was handed over is still begun, unless a drain asks it to return before.
 //!
 //! Why not a task for each run: waking a thousand of them, each with a state that has left the cache,
 //! was a quarter of the processor time that short runs cost outside of the store.

@@ -6,11 +6,14 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use jobs_runtime::prelude::*;
-use jobs_runtime::{Counters, Interrupted, State};
+use jobs_runtime::{Counters, DrainReport, Interrupted, JobId, State};
 use tokio::runtime::Builder;
 use tokio_util::task::TaskTracker;
 
-use crate::support::{Act, App, Running, act, ended, is_running, open, until, worker};
+use crate::lines::Lines;
+use crate::support::{
+    Act, App, Running, act, close_behind, ended, fresh, is_running, open, until, worker,
+};
 
 async fn do_as_told(job: Act, cx: JobContext<App>) -> Result<Outcome, JobError> {
     cx.state.ran();
@@ -173,6 +176,108 @@ async fn left_behind(jobs: &Jobs) {
     assert_eq!(record.state, State::Succeeded);
     assert_eq!(record.checkpoint.unwrap().text, record.claim.0.to_string());
     runtime.shutdown_background();
+}
+
+/// Which runs of which jobs were begun, and what holds the first.
+#[derive(Clone)]
+struct Stuck {
+    begun: Arc<Mutex<Vec<(JobId, i64)>>>,
+    until: Arc<Mutex<Receiver<()>>>,
+}
+
+/// A first run holds its thread until it is let go, or the test is gone.
+async fn hold_a_thread(_: Act, cx: JobContext<Stuck>) -> Result<(), JobError> {
+    cx.state.begun.lock().unwrap().push((cx.id(), cx.claim().0));
+    if cx.claim().0 == 1 {
+        let _ = cx.state.until.lock().unwrap().recv();
+    }
+    Ok(())
+}
+
+/// A worker on a runtime of its own with a single thread, which the first of two jobs holds. Its store is in
+/// memory: that thread would serve the connections of a client too.
+struct Behind {
+    stuck: Stuck,
+    release: Sender<()>,
+    ids: [JobId; 2],
+    stop: tokio::sync::oneshot::Sender<()>,
+    thread: std::thread::JoinHandle<(DrainReport, tokio::runtime::Runtime)>,
+}
+
+impl Behind {
+    async fn start(jobs: &Jobs) -> Self {
+        let (release, until_released) = channel();
+        let until_released = Arc::new(Mutex::new(until_released));
+        let stuck = Stuck { begun: Arc::default(), until: until_released };
+        let ids = [jobs.enqueue(act("")).await.unwrap(), jobs.enqueue(act("")).await.unwrap()];
+        let handlers = Registry::new().handle(hold_a_thread).build().unwrap();
+        let worker = worker(jobs, handlers, stuck.clone()).grace_period(Duration::from_secs(2));
+        let worker = worker.lease(Duration::from_secs(2));
+        let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+        let thread = std::thread::spawn(move || {
+            let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build();
+            let runtime = runtime.unwrap();
+            let report = runtime.block_on(worker.run_until(async { drop(stopped.await) }));
+            (report.unwrap(), runtime)
+        });
+        let ids = ids.map(|added| added.id());
+        until(jobs, ids[1], |record| is_running(record) && !stuck.begun.lock().unwrap().is_empty())
+            .await;
+        Self { stuck, release, ids, stop, thread }
+    }
+
+    fn begun(&self) -> Vec<(JobId, i64)> {
+        self.stuck.begun.lock().unwrap().clone()
+    }
+}
+
+#[tokio::test]
+async fn what_waits_behind_a_blocked_thread_to_the_end_of_a_drain_is_released_unstarted() {
+    let jobs = fresh("memory:", Jobs::builder()).await;
+    let behind = Behind::start(&jobs).await;
+    let (begun, [holds, waits]) = (behind.stuck.begun.clone(), behind.ids);
+    behind.stop.send(()).unwrap();
+    // The drain has a thread of its own.
+    let record = until(&jobs, waits, |record| record.state != State::Running).await;
+    assert_eq!((record.state, record.counters), (State::Ready, Counters::default()));
+    assert_eq!(jobs.inspect().events(waits).await.unwrap(), []);
+    assert_eq!(jobs.job(holds).await.unwrap().unwrap().state, State::Running);
+    behind.release.send(()).unwrap();
+    let left = tokio::task::spawn_blocking(|| behind.thread.join().unwrap());
+    let (report, runtime) = left.await.unwrap();
+    assert_eq!((report.abandoned, report.released, report.interrupted), (1, 1, 0));
+    let over = move || runtime.shutdown_timeout(Duration::from_secs(10));
+    tokio::task::spawn_blocking(over).await.unwrap();
+    assert_eq!(*begun.lock().unwrap(), [(holds, 1)], "it is not begun any more");
+}
+
+#[tokio::test]
+async fn what_waits_behind_a_blocked_thread_while_its_lease_is_lost_is_not_begun() {
+    let jobs = fresh("memory:", Jobs::builder()).await;
+    let behind = Behind::start(&jobs).await;
+    let [holds, waits] = behind.ids;
+    let workers = jobs.inspect().workers().await.unwrap();
+    let lines = Lines::of_all_threads();
+    let told = format!("the lease was taken back; registering anew worker={} ", workers[0].id.0);
+    let before = lines.of(&told);
+    close_behind(&jobs, workers[0].id).await;
+    while lines.of(&told) == before {
+        tokio::task::yield_now().await;
+    }
+    behind.release.send(()).unwrap();
+    for id in behind.ids {
+        assert_eq!(ended(&jobs, id).await.state, State::Succeeded);
+    }
+    let begun = behind.begun();
+    let of = |job| {
+        let runs = begun.iter().filter(|(begun, _)| *begun == job);
+        runs.map(|(_, claim)| *claim).collect::<Vec<_>>()
+    };
+    assert_eq!(of(holds), [1, 3]);
+    assert_eq!(of(waits), [3], "not under the claim that was taken back");
+    behind.stop.send(()).unwrap();
+    let left = tokio::task::spawn_blocking(|| behind.thread.join().unwrap());
+    left.await.unwrap().1.shutdown_background();
 }
 
 #[tokio::test]
