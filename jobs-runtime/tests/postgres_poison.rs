@@ -3,7 +3,7 @@
 
 mod postgres_support;
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use jobs_core::store::conformance::Subject;
 use jobs_core::store::{
@@ -273,9 +273,11 @@ async fn relent(subject: &TestStore) {
 }
 
 async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
-    let started = Instant::now();
-    while !is_so().await {
-        assert!(started.elapsed() < SOON, "waited in vain until {what}");
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+    let tried = async {
+        while !is_so().await {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    let tried = tokio::time::timeout(SOON, tried).await;
+    assert!(tried.is_ok(), "waited in vain until {what}");
 }

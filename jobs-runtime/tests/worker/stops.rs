@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use jobs_runtime::prelude::*;
-use jobs_runtime::{Counters, DrainReport, Interrupted, JobId, State};
+use jobs_runtime::{Counters, DrainReport, Enqueued, Interrupted, JobId, State};
 use tokio::runtime::Builder;
 use tokio_util::task::TaskTracker;
 
@@ -220,7 +220,7 @@ impl Behind {
             let report = runtime.block_on(worker.run_until(async { drop(stopped.await) }));
             (report.unwrap(), runtime)
         });
-        let ids = ids.map(|added| added.id());
+        let ids = ids.map(Enqueued::id);
         until(jobs, ids[1], |record| is_running(record) && !stuck.begun.lock().unwrap().is_empty())
             .await;
         Self { stuck, release, ids, stop, thread }

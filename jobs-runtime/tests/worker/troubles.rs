@@ -8,8 +8,8 @@ use jobs_runtime::prelude::*;
 use jobs_runtime::store::memory::MemoryStore;
 use jobs_runtime::store::{Declaration, NewWorker};
 use jobs_runtime::{
-    BuildId, ErrorKind, JobId, Lease, ManualClock, NewJob, ScheduleName, State, StoreErrorKind,
-    Timestamp, WorkerName,
+    BuildId, Clock, ErrorKind, JobId, Lease, ManualClock, NewJob, ScheduleName, State,
+    StoreErrorKind, SystemClock, Timestamp, WorkerName,
 };
 use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
@@ -266,8 +266,8 @@ async fn a_row_that_fails_in_the_words_of_an_outage_begins_none_and_is_told_by_i
     let (mut others, mut settled) = (0, 0);
     // Alone at first, and then beside others, longer than an outage takes to be over.
     patiently("it is told", lines.until(&told)).await;
-    let beside = tokio::time::Instant::now();
-    while beside.elapsed() < Duration::from_secs(4) {
+    let told_at = SystemClock.elapsed();
+    while SystemClock.elapsed() < told_at + Duration::from_secs(4) {
         others += 1;
         let other = jobs.enqueue(act("")).await.unwrap().id();
         settled += usize::from(ended(&jobs, other).await.state == State::Succeeded);
