@@ -40,6 +40,7 @@ where
         looks: Looks::default(),
         sight: Sight::Open,
         is_of_now: false,
+        was_in_vain: false,
         suspects,
     };
     {
@@ -128,6 +129,8 @@ struct Intake {
     sight: Sight,
     /// Whether nothing came and nothing was claimed since the look was sent that the routes are from.
     is_of_now: bool,
+    /// Whether the last claim gave nothing.
+    was_in_vain: bool,
     suspects: Suspects,
 }
 
@@ -265,7 +268,8 @@ impl Intake {
             }
         };
         self.routes.note(heads, &jobs, now, shared.draw());
-        if jobs.is_empty() {
+        self.was_in_vain = jobs.is_empty();
+        if self.was_in_vain {
             shared.ledger.claim_answered();
             return Ok(Turn::Nothing);
         }
@@ -321,10 +325,13 @@ impl Intake {
         self.is_of_now = false;
     }
 
-    /// Jobs came: mostly where the claims go on.
+    /// Jobs came: mostly where the claims go on. But where the last hint was of jobs for others, a look
+    /// tells more, if it may be sent now.
     fn hint(&mut self, now: Duration) {
         self.changed();
-        self.sight = if self.routes.guess(now) { Sight::Ahead } else { Sight::Open };
+        let may_look = !self.looks.is_running() && self.looks.rest(now).is_zero();
+        let is_guessed = !(self.was_in_vain && may_look) && self.routes.guess(now);
+        self.sight = if is_guessed { Sight::Ahead } else { Sight::Open };
     }
 }
 
