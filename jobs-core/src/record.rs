@@ -35,6 +35,11 @@ pub struct Place {
     pub job: JobId,
 }
 
+impl Place {
+    /// No job stands before it.
+    pub const FIRST: Self = Self { at_us: i64::MIN, job: JobId(i64::MIN) };
+}
+
 impl Priority {
     /// The lowest priority.
     pub const LOWEST: Self = Self(-100);

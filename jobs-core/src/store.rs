@@ -48,7 +48,8 @@ pub use lease::{Held, Leaving, NewWorker, Phase, Renewed};
 pub use operate::{Cancelled, Redrive, Redriven, Reschedule};
 pub use rollout::{BuildRecord, Strand, Waiting, fingerprint};
 pub use run::{
-    Author, CheckpointSave, Claim, Claimed, Enqueued, Head, Row, Saved, Settled, Standing,
+    Author, CheckpointSave, Claim, Claimed, Enqueued, Head, ReadyRoute, Row, Saved, Settled,
+    Standing,
 };
 pub use schedule::{
     Advanced, Declaration, Declared, MAX_TICKS, ScheduleRecord, ScheduleView, Schedules, Step, Tick,
@@ -114,10 +115,13 @@ pub trait Store: Schedules + 'static {
     /// calls this, so that neither a drained pool nor a busy runtime holds a renewal up.
     async fn heartbeat(&self) -> Result<Box<dyn Heartbeat>>;
 
-    /// The routes that have ready jobs in these queues; paused queues have none.
+    /// The routes that have ready jobs in these queues, in order, with the place of the first job of each;
+    /// paused queues have none.
     ///
-    /// The cost grows with the number of routes, not of jobs.
-    async fn routes(&self, queues: &[QueueName]) -> Result<Vec<(QueueName, Route)>>;
+    /// The cost grows with the number of routes, not of jobs. Only what a store can't forget yet, such as
+    /// the entries of jobs that were ready, may make it dearer, and is for this call to walk: a claim
+    /// that starts at the first place does not.
+    async fn routes(&self, queues: &[QueueName]) -> Result<Vec<ReadyRoute>>;
 
     /// Takes ready jobs under a worker's lease: the first of all heads in order of place, at most
     /// the claim's limit and at most each head's own. Locked rows are stepped over.

@@ -18,6 +18,7 @@ mod health;
 mod heartbeat;
 mod lease;
 mod ledger;
+mod look;
 mod outage;
 mod progress;
 mod queues;

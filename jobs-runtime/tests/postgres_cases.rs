@@ -63,8 +63,7 @@ async fn drain(store: &PostgresStore) -> usize {
     let mut done = 0;
     loop {
         let routes = store.routes(&[QueueName::default()]).await.unwrap();
-        let head = |(queue, route)| Head { queue, route, after: None, limit: 50 };
-        let heads: Vec<Head> = routes.into_iter().map(head).collect();
+        let heads: Vec<Head> = routes.into_iter().map(|listed| listed.head(50)).collect();
         let claim = Claim { worker, heads: &heads, limit: 50 };
         let Claimed::Jobs(jobs) = store.claim(claim).await.unwrap() else {
             panic!("the worker is open")
@@ -84,8 +83,7 @@ async fn drain(store: &PostgresStore) -> usize {
 async fn claimed(store: &PostgresStore, limit: u32) -> Vec<ClaimedJob> {
     let worker = store.register(&worker()).await.unwrap();
     let routes = store.routes(&[QueueName::default()]).await.unwrap();
-    let head = |(queue, route)| Head { queue, route, after: None, limit };
-    let heads: Vec<Head> = routes.into_iter().map(head).collect();
+    let heads: Vec<Head> = routes.into_iter().map(|listed| listed.head(limit)).collect();
     match store.claim(Claim { worker, heads: &heads, limit }).await.unwrap() {
         Claimed::Jobs(jobs) => jobs,
         Claimed::WorkerEnded => panic!("the worker is open"),
@@ -376,8 +374,7 @@ fn a_run_whose_row_is_held_while_its_worker_closes_is_given_up() {
         let worker = store.register(&worker()).await.unwrap();
         let by = Author { worker: Some(worker), build: BuildId::new("b").unwrap() };
         let routes = store.routes(&[QueueName::default()]).await.unwrap();
-        let head = |(queue, route)| Head { queue, route, after: None, limit: 2 };
-        let heads: Vec<Head> = routes.into_iter().map(head).collect();
+        let heads: Vec<Head> = routes.into_iter().map(|listed| listed.head(2)).collect();
         let taken = store.claim(Claim { worker, heads: &heads, limit: 2 }).await.unwrap();
         let Claimed::Jobs(jobs) = taken else { panic!("the worker is open") };
         let mut tx = store.begin().await.unwrap();

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use jobs_core::store::conformance::Subject;
 use jobs_core::store::{
-    Author, Claim, Claimed, Enqueued, Head, Leaving, NewWorker, Retention, Row, Settled, Store,
+    Author, Claim, Claimed, Enqueued, Leaving, NewWorker, Retention, Row, Settled, Store,
 };
 use jobs_core::{
     Budget, BuildId, ClaimedJob, Due, Ending, Fence, Kind, Ladder, Lease, MinReader, NewJob, Notes,
@@ -328,8 +328,7 @@ async fn running(subject: &TestStore, jobs: &[NewJob]) -> (WorkerId, Vec<Claimed
     let worker = subject.store.register(&worker).await.unwrap();
     subject.store.enqueue(jobs).await.unwrap();
     let routes = subject.store.routes(&[QueueName::default()]).await.unwrap();
-    let head = |(queue, route)| Head { queue, route, after: None, limit: 1000 };
-    let heads: Vec<_> = routes.into_iter().map(head).collect();
+    let heads: Vec<_> = routes.into_iter().map(|listed| listed.head(1000)).collect();
     match subject.store.claim(Claim { worker, heads: &heads, limit: 1000 }).await.unwrap() {
         Claimed::Jobs(runs) => {
             assert_eq!(runs.len(), jobs.len(), "every job is claimed");

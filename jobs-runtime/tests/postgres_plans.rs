@@ -93,6 +93,58 @@ fn a_claim_visits_what_it_takes_and_no_other_rows() {
     });
 }
 
+/// Where a snapshot is held, nothing can be forgotten that was ready: only the look walks it.
+#[test]
+fn a_claim_from_where_a_look_points_walks_nothing_that_vacuum_can_not_remove() {
+    const GONE: i64 = 3_000;
+    with_store(async |subject| {
+        let mut held = connect().await;
+        run(&mut held, "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT FROM pg_class LIMIT 1").await;
+        let insert = |count: i64| {
+            format!(
+                "INSERT INTO {{schema}}.job (kind, version, payload) \
+                 SELECT 'wanted', '1.0.0', '{{}}' FROM generate_series(1, {count})"
+            )
+        };
+        subject.sql(&insert(GONE)).await;
+        subject.sql("UPDATE {schema}.job SET state = 'succeeded'").await;
+        subject.sql(&insert(10)).await;
+        let worker = subject.store.register(&worker()).await.unwrap();
+        let listed = subject.store.routes(&[jobs_core::QueueName::default()]).await.unwrap();
+        let [ready] = &listed[..] else { panic!("one route: {listed:?}") };
+        let texts = subject.store.statement_texts();
+        let text = texts.into_iter().find(|(name, ..)| *name == "claim_head").unwrap().2;
+        let mut connection = connect().await;
+        connection.execute(SETTINGS).await.unwrap();
+        let mut read = async |at_us: i64, id: i64| {
+            let before = entries_read(&mut connection, &subject).await;
+            let claim = sqlx::query(AssertSqlSafe(text.clone()))
+                .bind(worker.0)
+                .bind("default")
+                .bind("wanted@1.0")
+                .bind(at_us)
+                .bind(id)
+                .bind(10_i64);
+            visited_by(&mut connection, &subject, claim, 10, "").await;
+            entries_read(&mut connection, &subject).await - before
+        };
+        let from_the_head = read(i64::MIN, i64::MIN).await;
+        assert!(from_the_head > GONE, "the dead are there to be walked: {from_the_head}");
+        let from_there = read(ready.first.at_us, ready.first.job.0).await;
+        assert!(from_there <= 30, "a claim of 10 jobs read {from_there} entries of the index");
+        run(&mut held, "ROLLBACK").await;
+    });
+}
+
+/// How many entries of the ready index were read so far, as the server counts.
+async fn entries_read(connection: &mut PgConnection, subject: &TestStore) -> i64 {
+    run(connection, "SELECT pg_stat_force_next_flush()").await;
+    let count = "SELECT idx_tup_read FROM pg_stat_user_indexes \
+                 WHERE indexrelname = 'job_ready' AND schemaname = $1";
+    let row = sqlx::query(count).bind(&subject.schema).fetch_one(&mut *connection).await.unwrap();
+    row.get(0)
+}
+
 /// What is stranded may be little beside much: finished jobs, and waiting ones that somebody reads.
 #[test]
 fn jobs_that_nobody_reads_are_found_without_a_look_at_any_other() {

@@ -130,6 +130,41 @@ async fn what_ends_together_is_claimed_and_settled_by_one_call_each() {
     assert!(calls.of("routes") <= 3, "{calls:?}");
 }
 
+/// Where the last claim ended the next job is found, without a look before.
+#[tokio::test(start_paused = true)]
+async fn a_job_that_comes_is_taken_by_one_claim() {
+    let store = stage();
+    let count = 100;
+    let coming = async {
+        for _ in 0..count {
+            tokio::time::sleep(2 * STEP).await;
+            store.jobs.enqueue(Nothing {}).await.expect("it is stored");
+        }
+    };
+    let working = work(&store, 10, Duration::from_secs(12));
+    let ((calls, report), ()) = tokio::join!(working, coming);
+    assert_eq!(report.settled, count);
+    assert!(calls.of("claim") <= count + 3, "{calls:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn jobs_of_other_queues_cost_a_look_and_no_claim() {
+    let store = stage();
+    let count = 100;
+    let coming = async {
+        store.jobs.enqueue(Nothing {}).await.expect("it is stored");
+        for _ in 0..count {
+            tokio::time::sleep(2 * STEP).await;
+            store.jobs.enqueue(Nothing {}).queue("other").await.expect("it is stored");
+        }
+    };
+    let working = work(&store, 10, Duration::from_secs(12));
+    let ((calls, report), ()) = tokio::join!(working, coming);
+    assert_eq!(report.settled, 1);
+    assert!(calls.of("claim") <= 3, "{calls:?}");
+    assert!(calls.of("routes") <= count + 12 + 3, "{calls:?}");
+}
+
 #[derive(Debug, Clone, Default, Serialize, Deserialize, Job)]
 #[job(kind = "test.tick", version = "1.0.0", schedule = "every 1s")]
 struct Tick {}

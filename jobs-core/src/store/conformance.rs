@@ -160,7 +160,7 @@ checks! { $
         a_claim_merges_routes_in_order_of_place
         a_claim_takes_at_most_each_heads_limit
         a_limit_of_zero_takes_nothing
-        a_head_starts_behind_its_place
+        a_head_starts_at_its_place
         a_place_splits_jobs_that_fell_due_together
         what_stands_before_the_place_is_found_from_the_first
         one_claim_takes_from_several_queues
@@ -173,6 +173,7 @@ checks! { $
         two_claims_at_once_never_take_the_same_job;
     routes:
         each_ready_route_is_listed_once
+        each_route_tells_the_place_of_its_first_job
         only_ready_jobs_have_routes
         a_paused_queue_has_no_routes
         a_suspect_has_a_route_of_its_own

@@ -34,8 +34,8 @@ use self::tables::Tables;
 use self::wake::{Bell, Listener};
 use super::{
     Author, CheckpointSave, Claim, Claimed, Duty, Enqueued, Heartbeat, Held, Leaving, NewWorker,
-    Phase, Promoted, Renewed, Result, Retention, Row, Saved, Settled, Standing, Store, Strand,
-    Sweep, Swept, Wake,
+    Phase, Promoted, ReadyRoute, Renewed, Result, Retention, Row, Saved, Settled, Standing, Store,
+    Strand, Sweep, Swept, Wake,
 };
 use crate::clock::{Clock, Timestamp};
 use crate::envelope::NewJob;
@@ -126,7 +126,7 @@ impl Store for MemoryStore {
         Ok(Box::new(self.clone()))
     }
 
-    async fn routes(&self, queues: &[QueueName]) -> Result<Vec<(QueueName, Route)>> {
+    async fn routes(&self, queues: &[QueueName]) -> Result<Vec<ReadyRoute>> {
         Ok(self.call(|tables, _| tables.routes(queues)).await)
     }
 

@@ -43,10 +43,28 @@ pub struct Head {
     pub queue: QueueName,
     /// The route.
     pub route: Route,
-    /// Start behind this place, where an earlier claim ended; `None`: from the first.
-    pub after: Option<Place>,
+    /// Start at this place: at [`ReadyRoute::first`], or where an earlier claim ended.
+    pub from: Place,
     /// At most this many jobs.
     pub limit: u32,
+}
+
+/// A route that has ready jobs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReadyRoute {
+    /// The queue.
+    pub queue: QueueName,
+    /// The route.
+    pub route: Route,
+    /// The place of the first of them.
+    pub first: Place,
+}
+
+impl ReadyRoute {
+    /// Claims at most so many of its jobs, from the first on.
+    pub fn head(self, limit: u32) -> Head {
+        Head { queue: self.queue, route: self.route, from: self.first, limit }
+    }
 }
 
 /// The answer to a claim.

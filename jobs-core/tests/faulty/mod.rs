@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use jobs_core::store::conformance::{MemorySubject, RawRow, Subject, Tampering};
 use jobs_core::store::{
     Advanced, Author, CheckpointSave, Claim, Claimed, Declaration, Duty, Enqueued, Heartbeat, Held,
-    Inspect, Leaving, NewWorker, Operate, Phase, Promoted, Renewed, Retention, Row, Saved,
-    ScheduleView, Schedules, Settled, Standing, Step, Store, Strand, Sweep, Swept, Tick,
+    Inspect, Leaving, NewWorker, Operate, Phase, Promoted, ReadyRoute, Renewed, Retention, Row,
+    Saved, ScheduleView, Schedules, Settled, Standing, Step, Store, Strand, Sweep, Swept, Tick,
     Transaction, Transactions, Wake,
 };
 use jobs_core::{
@@ -166,7 +166,7 @@ impl Store for Faulty {
         Ok(Box::new(FaultyHeartbeat { inner, fault: self.fault }))
     }
 
-    async fn routes(&self, queues: &[QueueName]) -> Result<Vec<(QueueName, Route)>> {
+    async fn routes(&self, queues: &[QueueName]) -> Result<Vec<ReadyRoute>> {
         self.subject.store().routes(queues).await
     }
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use jobs_core::store::{Author, Claim, Claimed, Head, NewWorker, Row};
+use jobs_core::store::{Author, Claim, Claimed, NewWorker, Row};
 use jobs_core::{
     BuildId, ClaimedJob, Clock, Ending, Ladder, Lease, Notes, QueueName, Random, Route,
     RouteVerdict, Run, Settlement, WorkerId, WorkerName, transition,
@@ -65,19 +65,20 @@ impl Engine {
         let now = self.clock.elapsed();
         let routes = self.jobs.store().routes(queues).await.expect("the memory store answers");
         let mut heads = Vec::new();
-        for (queue, route) in routes {
-            let limit = match route.judge(|kind| handlers.reader(kind)) {
+        for listed in routes {
+            let limit = match listed.route.judge(|kind| handlers.reader(kind)) {
                 RouteVerdict::Reads | RouteVerdict::Malformed => limit.min(BATCH),
                 RouteVerdict::Foreign(_) => {
-                    let is_cooling = self.cooling.get(&route).is_some_and(|until| now < *until);
+                    let is_cooling =
+                        self.cooling.get(&listed.route).is_some_and(|until| now < *until);
                     if is_cooling {
                         continue;
                     }
-                    self.cooling.insert(route.clone(), now + COOL_DOWN);
+                    self.cooling.insert(listed.route.clone(), now + COOL_DOWN);
                     1
                 }
             };
-            heads.push(Head { queue, route, after: None, limit });
+            heads.push(listed.head(limit));
         }
         if heads.is_empty() || limit == 0 {
             return Vec::new();

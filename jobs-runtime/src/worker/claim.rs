@@ -4,7 +4,9 @@
 //! 2. A claim that was answered after the stop, or under an earlier worker id, is given back unrun
 //!    or not run at all.
 //! 3. A claim is never cancelled: once sent, its answer is waited for.
-//! 4. What a claim may take of suspects, [`suspects`](super::suspects) says.
+//! 4. A claim goes on where the last one ended, also when a hint says that jobs came: mostly they are
+//!    there. What is before that place, or of another route, a [look](super::look) beside it finds.
+//! 5. What a claim may take of suspects, [`suspects`](super::suspects) says.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,6 +15,7 @@ use jobs_core::store::{Claim, Claimed};
 use jobs_core::{ClaimedJob, StoreError, WorkerId, jittered};
 
 use super::lease::Tenure;
+use super::look::{Looks, Seen};
 use super::queues::offers;
 use super::routes::Routes;
 use super::runners::Runners;
@@ -32,7 +35,14 @@ where
     S: Clone + Send + Sync + 'static,
 {
     let suspects = Suspects::new(shared.tenancy.lease());
-    let mut intake = Intake { routes: Routes::default(), is_listed: false, suspects };
+    let mut intake = Intake {
+        routes: Routes::default(),
+        looks: Looks::default(),
+        sight: Sight::Open,
+        is_of_now: false,
+        was_in_vain: false,
+        suspects,
+    };
     {
         // Dropped when the claiming ends, and also when it panics or is dropped half-way.
         let _ended = shared.intake_ended.clone().drop_guard();
@@ -78,7 +88,7 @@ where
                         tracing::warn!(error, "can't claim; trying again");
                     });
                 }
-                intake.is_listed = false;
+                intake.sight = Sight::Open;
                 let pause = jittered(shared.settings.poll_interval, shared.draw());
                 drop(tokio::time::timeout(pause, shared.intake_closed.cancelled()).await);
             }
@@ -115,9 +125,24 @@ async fn has_waited<S>(shared: &Shared<S>, longest: Duration) -> bool {
 
 struct Intake {
     routes: Routes,
-    /// Whether the routes were listed since the last wake-up or short claim.
-    is_listed: bool,
+    looks: Looks,
+    sight: Sight,
+    /// Whether nothing came and nothing was claimed since the look was sent that the routes are from.
+    is_of_now: bool,
+    /// Whether the last claim gave nothing.
+    was_in_vain: bool,
     suspects: Suspects,
+}
+
+/// What is known of jobs that are ready.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sight {
+    /// There may be some where the claims go on.
+    Ahead,
+    /// There are none where the claims go on; elsewhere there may be.
+    Open,
+    /// There are none.
+    Clear,
 }
 
 enum Turn {
@@ -128,28 +153,65 @@ enum Turn {
 }
 
 impl Intake {
-    /// One claim, and a listing of the routes before it where that is due. Without a free slot only
-    /// the listing: a worker that is always full must hear of suspects too.
+    /// One claim, where jobs may be ready. Without a free slot only a look: a worker that is always
+    /// full must hear of suspects too.
     async fn turn<S>(
+        &mut self,
+        shared: &Arc<Shared<S>>,
+        worker: WorkerId,
+        limit: u32,
+    ) -> Result<Turn, StoreError>
+    where
+        S: Send + Sync + 'static,
+    {
+        if limit == 0 && self.looks.is_due(shared.elapsed()) {
+            self.look(shared);
+        }
+        if limit == 0 && self.looks.is_running() {
+            self.looks.ended().await;
+        }
+        if let Some(seen) = self.looks.take() {
+            self.take_in(shared, seen?);
+        }
+        if self.sight != Sight::Ahead {
+            return Ok(Turn::Nothing);
+        }
+        let turn = self.claim(shared, worker, limit).await?;
+        if matches!(turn, Turn::Nothing) {
+            self.sight = if self.is_of_now { Sight::Clear } else { Sight::Open };
+        }
+        // A kind that had nothing ready at the last look may have by now, and a standing backlog of
+        // another kind wakes nobody.
+        if self.sight == Sight::Ahead && self.looks.is_due(shared.elapsed()) {
+            self.look(shared);
+        }
+        Ok(turn)
+    }
+
+    fn look<S>(&mut self, shared: &Arc<Shared<S>>)
+    where
+        S: Send + Sync + 'static,
+    {
+        self.routes.looking();
+        self.looks.begin(shared);
+    }
+
+    fn take_in<S>(&mut self, shared: &Shared<S>, seen: Seen) {
+        let now = shared.elapsed();
+        self.routes
+            .refresh(seen.routes, now, |route| route.judge(|kind| shared.handlers.reader(kind)));
+        self.suspects.listed(now, self.routes.has_suspects());
+        self.is_of_now = seen.is_of_now;
+        self.sight = Sight::Ahead;
+    }
+
+    async fn claim<S>(
         &mut self,
         shared: &Shared<S>,
         worker: WorkerId,
         limit: u32,
     ) -> Result<Turn, StoreError> {
         let now = shared.elapsed();
-        let was_listed = self.is_listed;
-        // The listing too: a kind that had nothing ready at the last one may have by now, and a
-        // standing backlog of another kind wakes nobody.
-        if self.is_listed && self.routes.is_return_due(now) {
-            self.is_listed = false;
-        }
-        if !self.is_listed {
-            let listed = shared.store().routes(&shared.settings.queues).await?;
-            self.routes
-                .refresh(listed, now, |route| route.judge(|kind| shared.handlers.reader(kind)));
-            self.suspects.listed(now, self.routes.has_suspects());
-            self.is_listed = true;
-        }
         let are_others_ready =
             self.routes.has_suspects() && !self.routes.heads(now, 1, Plan::Apart).is_empty();
         let plan = self.suspects.decide(shared, worker, are_others_ready).await;
@@ -160,15 +222,14 @@ impl Intake {
         let Some(shares) = &shared.settings.shares else {
             let heads = self.routes.heads(now, limit, plan);
             let claim = Claim { worker, heads: &heads, limit };
-            return self.take(shared, claim, None, (plan, was_listed)).await;
+            return self.take(shared, claim, None, plan).await;
         };
-        let free = usize::try_from(limit).unwrap_or(usize::MAX);
-        for offer in offers(shares, &shared.running, shared.settings.concurrency, free) {
+        for offer in offers(shares, &shared.running, shared.settings.concurrency, size(limit)) {
             let mut heads = self.routes.heads(now, offer.limit, plan);
             heads.retain(|head| head.queue == offer.queue);
             let claim = Claim { worker, heads: &heads, limit: offer.limit };
             let most = offer.most_in_fleet;
-            match self.take(shared, claim, most, (plan, was_listed)).await? {
+            match self.take(shared, claim, most, plan).await? {
                 Turn::Nothing => {}
                 turn @ (Turn::Took(_) | Turn::Clear) => return Ok(turn),
             }
@@ -182,7 +243,7 @@ impl Intake {
         shared: &Shared<S>,
         claim: Claim<'_>,
         most: Option<u32>,
-        (plan, was_listed): (Plan, bool),
+        plan: Plan,
     ) -> Result<Turn, StoreError> {
         let Claim { worker, heads, limit } = claim;
         let now = shared.elapsed();
@@ -206,12 +267,9 @@ impl Intake {
                 return Err(error);
             }
         };
-        if self.routes.note(heads, &jobs, limit, now, shared.draw()) {
-            // Short: what the remembered positions or the old listing missed is found by one more
-            // turn, unless this one was listed afresh and gave nothing.
-            self.is_listed = jobs.is_empty() && !was_listed;
-        }
-        if jobs.is_empty() {
+        self.routes.note(heads, &jobs, now, shared.draw());
+        self.was_in_vain = jobs.is_empty();
+        if self.was_in_vain {
             shared.ledger.claim_answered();
             return Ok(Turn::Nothing);
         }
@@ -220,27 +278,60 @@ impl Intake {
         if plan == Plan::Alone {
             self.suspects.started();
         }
+        self.changed();
+        // Where shares bound it, another queue may have more.
+        let is_short = jobs.len() < size(limit) && shared.settings.shares.is_none();
+        self.sight = if is_short { Sight::Open } else { Sight::Ahead };
         Ok(Turn::Took(jobs))
     }
 
-    /// Waits for a wake-up, the poll interval, or the next try of a foreign route.
-    async fn wait<S>(&mut self, shared: &Shared<S>) {
-        if !self.is_listed {
+    /// Waits for a hint, for what a look sees, for the poll interval, or for the next try of a foreign
+    /// route.
+    async fn wait<S>(&mut self, shared: &Arc<Shared<S>>)
+    where
+        S: Send + Sync + 'static,
+    {
+        let now = shared.elapsed();
+        let poll = jittered(shared.settings.poll_interval, shared.draw());
+        let pause = match self.sight {
+            Sight::Ahead => return,
+            Sight::Open if self.looks.is_running() => Duration::MAX,
+            Sight::Open => self.looks.rest(now),
+            Sight::Clear => {
+                let probe = self.routes.next_probe_at().map(|at| at.saturating_sub(now));
+                probe.map_or(poll, |probe| probe.clamp(Duration::from_millis(1), poll))
+            }
+        };
+        if self.sight == Sight::Open && pause.is_zero() {
+            self.look(shared);
             return;
         }
-        let poll = jittered(shared.settings.poll_interval, shared.draw());
-        let now = shared.elapsed();
-        let probe = self.routes.next_probe_at().map(|at| at.saturating_sub(now));
-        let pause = probe.map_or(poll, |probe| probe.clamp(Duration::from_millis(1), poll));
         tokio::select! {
             biased;
             () = shared.intake_closed.cancelled() => {}
-            () = shared.ready.notified() => {}
+            () = self.looks.ended() => {}
+            () = shared.ready.notified() => self.hint(now),
             // What a queue's share kept from starting may start when something has ended.
-            () = shared.ledger.changed(), if shared.settings.shares.is_some() => {}
-            () = tokio::time::sleep(pause) => {}
+            () = shared.ledger.changed(), if shared.settings.shares.is_some() => {
+                self.sight = Sight::Ahead;
+            }
+            () = tokio::time::sleep(pause) => self.sight = Sight::Open,
         }
-        self.is_listed = false;
+    }
+
+    /// What was seen so far is not all any more.
+    fn changed(&mut self) {
+        self.looks.changed();
+        self.is_of_now = false;
+    }
+
+    /// Jobs came: mostly where the claims go on. But where the last hint was of jobs for others, a look
+    /// tells more, if it may be sent now.
+    fn hint(&mut self, now: Duration) {
+        self.changed();
+        let may_look = !self.looks.is_running() && self.looks.rest(now).is_zero();
+        let is_guessed = !(self.was_in_vain && may_look) && self.routes.guess(now);
+        self.sight = if is_guessed { Sight::Ahead } else { Sight::Open };
     }
 }
 
@@ -279,4 +370,8 @@ where
         // The lease was lost while they were begun; whoever aborted the others missed these.
         shared.ledger.abort_all(Reason::Lease);
     }
+}
+
+fn size(count: u32) -> usize {
+    usize::try_from(count).unwrap_or(usize::MAX)
 }

@@ -86,7 +86,7 @@ async fn stranded<S>(shared: &Shared<S>) -> Result<Vec<Route>, StoreError> {
         RouteVerdict::Foreign(_) => true,
         RouteVerdict::Reads | RouteVerdict::Malformed => false,
     };
-    let ready = ready.into_iter().map(|(_, route)| route);
+    let ready = ready.into_iter().map(|listed| listed.route);
     let mut routes: Vec<Route> = ready.chain(refused).filter(is_foreign).collect();
     if routes.is_empty() {
         return Ok(routes);

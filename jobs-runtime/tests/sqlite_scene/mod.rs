@@ -8,7 +8,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use jobs_core::store::conformance::{RawRow, Subject, Tampering};
 use jobs_core::store::{
-    Author, Claim, Claimed, Head, Inspect, NewWorker, Operate, Settled, Store, Sweep, Transactions,
+    Author, Claim, Claimed, Inspect, NewWorker, Operate, Settled, Store, Sweep, Transactions,
 };
 use jobs_core::{
     Budget, BuildId, ClaimedJob, Due, Ending, JobId, Kind, Ladder, Lease, ManualClock, MinReader,
@@ -112,8 +112,7 @@ pub(crate) async fn register(store: &SqliteStore) -> WorkerId {
 /// Takes all that is ready in the usual queue.
 pub(crate) async fn claim(store: &SqliteStore, worker: WorkerId) -> Vec<ClaimedJob> {
     let routes = store.routes(&[QueueName::default()]).await.expect("routes");
-    let head = |(queue, route)| Head { queue, route, after: None, limit: 1000 };
-    let heads: Vec<_> = routes.into_iter().map(head).collect();
+    let heads: Vec<_> = routes.into_iter().map(|listed| listed.head(1000)).collect();
     match store.claim(Claim { worker, heads: &heads, limit: 1000 }).await.expect("a claim") {
         Claimed::Jobs(jobs) => jobs,
         Claimed::WorkerEnded => panic!("the worker lives"),

@@ -8,8 +8,9 @@ use jobs_runtime::store::memory::MemoryStore;
 use jobs_runtime::store::{
     Advanced, Author, Brief, BuildRecord, Cancelled, CheckpointSave, Claim, Claimed, Count,
     Declaration, Depth, Duty, Enqueued, Filter, Heartbeat, Inspect, NewWorker, Operate, Paused,
-    Promoted, Redrive, Redriven, Reschedule, Retention, Row, Saved, ScheduleView, Schedules,
-    Settled, Standing, Step, Store, Strand, Sweep, Swept, Tick, Waiting, Wake, WorkerRecord,
+    Promoted, ReadyRoute, Redrive, Redriven, Reschedule, Retention, Row, Saved, ScheduleView,
+    Schedules, Settled, Standing, Step, Store, Strand, Sweep, Swept, Tick, Waiting, Wake,
+    WorkerRecord,
 };
 use jobs_runtime::{
     BuildId, Clock, Event, Fence, JobId, JobRecord, NewJob, ProgressNote, QueueName, Route,
@@ -119,7 +120,7 @@ counted! {
     }
     enqueue(jobs: &[NewJob]) -> Vec<Enqueued>;
     register(worker: &NewWorker) -> WorkerId;
-    routes(queues: &[QueueName]) -> Vec<(QueueName, Route)>;
+    routes(queues: &[QueueName]) -> Vec<ReadyRoute>;
     claim(claim: Claim<'_>) -> Claimed;
     claim_within(claim: Claim<'_>, most: u32) -> Claimed;
     settle(by: &Author, settlements: &[Settlement]) -> Vec<Settled>;

@@ -6,7 +6,7 @@ use jobs_core::store::conformance::model::seeds;
 use jobs_runtime::prelude::*;
 use jobs_runtime::store::{Claim, Head, NewWorker};
 use jobs_runtime::{
-    BuildId, JobId, Lease, QueueName, Random, Route, SeededRandom, State, WorkerName, below,
+    BuildId, JobId, Lease, Place, QueueName, Random, Route, SeededRandom, State, WorkerName, below,
 };
 use serde::{Deserialize, Serialize};
 use sqlx::Sqlite;
@@ -54,7 +54,7 @@ async fn for_a_moment<T>(random: &SeededRandom, call: impl Future<Output = T>) -
 async fn call_and_drop(jobs: &Fresh, random: &SeededRandom, calls: u64) -> Vec<JobId> {
     let worker = jobs.store().register(&new_worker()).await.unwrap();
     let route = Route::derive("test.stepwise", "1.0.0", None);
-    let head = Head { queue: QueueName::default(), route, after: None, limit: 3 };
+    let head = Head { queue: QueueName::default(), route, from: Place::FIRST, limit: 3 };
     let mut acknowledged = Vec::new();
     for _ in 0..calls {
         match below(random.draw(), 6) {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jobs_runtime::prelude::*;
 use jobs_runtime::store::{Claim, Claimed, Head};
-use jobs_runtime::{Clock, Counters, QueueName, Route, State, SystemClock, WorkerId};
+use jobs_runtime::{Clock, Counters, Place, QueueName, Route, State, SystemClock, WorkerId};
 
 use crate::support::{
     Act, App, Running, act, close_behind, ended, is_running, open, seen, until, worker,
@@ -130,7 +130,7 @@ async fn a_claim_whose_answer_was_lost_is_given_back_unrun() {
         let me = seen(async || workers().await.first().map(|worker| worker.id)).await;
         let id = jobs.enqueue(act("")).await.unwrap().id();
         let route = Route::derive("test.act", "1.0.0", None);
-        let head = Head { queue: QueueName::default(), route, after: None, limit: 1 };
+        let head = Head { queue: QueueName::default(), route, from: Place::FIRST, limit: 1 };
         let claim = Claim { worker: me, heads: std::slice::from_ref(&head), limit: 1 };
         let claimed = jobs.store().claim(claim).await.unwrap();
         assert!(matches!(claimed, Claimed::Jobs(jobs) if jobs.len() == 1));

@@ -16,6 +16,7 @@ mod holds;
 mod interruptions;
 mod ladders;
 mod leases;
+mod looks;
 #[cfg(feature = "http")]
 mod measures;
 mod middleware;

@@ -6,7 +6,7 @@ use jobs_runtime::prelude::*;
 use jobs_runtime::store::{Author, Claim, Claimed, Head, Leaving, NewWorker};
 use jobs_runtime::{
     BuildId, Counters, Ending, JobId, Kind, Ladder, Lease, MinReader, NOT_PROGRESSING, NewJob,
-    QueueName, Route, Run, Settlement, State, Version, WorkerName, transition,
+    Place, QueueName, Route, Run, Settlement, State, Version, WorkerName, transition,
 };
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 
@@ -61,7 +61,7 @@ async fn interrupt(jobs: &Jobs, id: JobId, interruptions: u32) {
     };
     let gone = jobs.store().register(&new).await.unwrap();
     let route = Route::derive("test.act", "1.0.0", None);
-    let head = Head { queue: QueueName::default(), route, after: None, limit: 1 };
+    let head = Head { queue: QueueName::default(), route, from: Place::FIRST, limit: 1 };
     let claim = Claim { worker: gone, heads: std::slice::from_ref(&head), limit: 1 };
     let Claimed::Jobs(claimed) = jobs.store().claim(claim).await.unwrap() else {
         panic!("the worker is open");

@@ -10,9 +10,9 @@ use jobs_runtime::store::memory::MemoryStore;
 use jobs_runtime::store::{
     Advanced, Author, Brief, BuildRecord, Cancelled, CheckpointSave, Claim, Claimed, Count,
     Declaration, Depth, Duty, Enqueued, Filter, Heartbeat, Held, Inspect, Leaving, NewWorker,
-    Operate, Paused, Phase, Promoted, Redrive, Redriven, Renewed, Reschedule, Retention, Row,
-    Saved, ScheduleView, Schedules, Settled, Standing, Step, Store, Strand, Sweep, Swept, Tick,
-    Waiting, Wake, WorkerRecord,
+    Operate, Paused, Phase, Promoted, ReadyRoute, Redrive, Redriven, Renewed, Reschedule,
+    Retention, Row, Saved, ScheduleView, Schedules, Settled, Standing, Step, Store, Strand, Sweep,
+    Swept, Tick, Waiting, Wake, WorkerRecord,
 };
 use jobs_runtime::{
     BuildId, Event, Fence, JobId, JobRecord, NewJob, ProgressNote, QueueName, Route, ScheduleName,
@@ -193,7 +193,7 @@ planted! {
         }
     }
     register(worker: &NewWorker) -> WorkerId;
-    routes(queues: &[QueueName]) -> Vec<(QueueName, Route)>;
+    routes(queues: &[QueueName]) -> Vec<ReadyRoute>;
     claim(claim: Claim<'_>) -> Claimed;
     claim_within(claim: Claim<'_>, most: u32) -> Claimed;
     checkpoint(saves: &[CheckpointSave]) -> Vec<Saved>;

@@ -8,8 +8,8 @@ use jobs_runtime::manifest::Manifest;
 use jobs_runtime::prelude::*;
 use jobs_runtime::store::{Head, NewWorker, Redrive};
 use jobs_runtime::{
-    BuildId, ErrorKind, Gate, JobId, Kind, Lease, ManualClock, MinReader, NewJob, QueueName, Route,
-    State, Timestamp, Version, WorkerName,
+    BuildId, ErrorKind, Gate, JobId, Kind, Lease, ManualClock, MinReader, NewJob, Place, QueueName,
+    Route, State, Timestamp, Version, WorkerName,
 };
 use serde::{Deserialize, Serialize};
 
@@ -202,7 +202,7 @@ async fn run_elsewhere(jobs: &Jobs, id: JobId) -> (jobs_runtime::WorkerId, jobs_
     let worker = jobs.store().register(&new).await.unwrap();
     let record = jobs.job(id).await.unwrap().unwrap();
     let route = Route::derive(&record.kind, &record.version, record.min_reader.as_deref());
-    let head = Head { queue: QueueName::default(), route, after: None, limit: 1 };
+    let head = Head { queue: QueueName::default(), route, from: Place::FIRST, limit: 1 };
     let claim = jobs_runtime::store::Claim { worker, heads: &[head], limit: 1 };
     match jobs.store().claim(claim).await.unwrap() {
         jobs_runtime::store::Claimed::Jobs(claimed) => {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use jobs_runtime::prelude::*;
 use jobs_runtime::store::{Author, Claim, Claimed, Head, Leaving, NewWorker};
 use jobs_runtime::{
-    BuildId, Counters, Ending, JobId, Ladder, Lease, QueueName, Route, Run, SUSPECT_CRASHES,
+    BuildId, Counters, Ending, JobId, Ladder, Lease, Place, QueueName, Route, Run, SUSPECT_CRASHES,
     Settlement, State, WorkerName, transition,
 };
 
@@ -72,7 +72,7 @@ pub(crate) async fn suspect(jobs: &Jobs) -> JobId {
     };
     let gone = jobs.store().register(&new).await.unwrap();
     let route = Route::derive("test.act", "1.0.0", None);
-    let head = Head { queue: QueueName::default(), route, after: None, limit: 1 };
+    let head = Head { queue: QueueName::default(), route, from: Place::FIRST, limit: 1 };
     let claim = Claim { worker: gone, heads: std::slice::from_ref(&head), limit: 1 };
     let Claimed::Jobs(claimed) = jobs.store().claim(claim).await.unwrap() else {
         panic!("the worker is open");

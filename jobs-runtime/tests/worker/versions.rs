@@ -9,7 +9,7 @@ use jobs_runtime::store::{
     Author, CheckpointSave, Claim, Claimed, Head, Leaving, NewWorker, Saved, Standing,
 };
 use jobs_runtime::{
-    BuildId, Handlers, JobId, JobRecord, Lease, MinReader, QueueName, Route, State, Version,
+    BuildId, Handlers, JobId, JobRecord, Lease, MinReader, Place, QueueName, Route, State, Version,
     Versioned, WorkerName,
 };
 use serde::{Deserialize, Serialize};
@@ -147,7 +147,7 @@ async fn with_checkpoint(jobs: &Fresh, version: Version, reader: MinReader, text
     let new = NewWorker { name, build: build.clone(), manifest: "{}".to_owned(), lease };
     let worker = jobs.store().register(&new).await.unwrap();
     let route = Route::derive("test.export", "1.0.0", None);
-    let head = Head { queue: QueueName::default(), route, after: None, limit: 1 };
+    let head = Head { queue: QueueName::default(), route, from: Place::FIRST, limit: 1 };
     let claim = Claim { worker, heads: &[head], limit: 1 };
     let Claimed::Jobs(runs) = jobs.store().claim(claim).await.unwrap() else {
         panic!("the worker has just registered")

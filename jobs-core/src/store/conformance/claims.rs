@@ -7,7 +7,7 @@ use super::Subject;
 use super::scene::{ALL, SECOND, Scene, due_in, ids, job, queue};
 use crate::envelope::NewJob;
 use crate::id::{ClaimNumber, WorkerId};
-use crate::record::{Budget, Counters, Priority};
+use crate::record::{Budget, Counters, Place, Priority};
 use crate::state::State;
 use crate::transition::Due;
 use crate::version::Version;
@@ -134,7 +134,7 @@ pub(super) async fn a_limit_of_zero_takes_nothing(subject: &dyn Subject) {
     assert_eq!(scene.state(id).await, State::Ready);
 }
 
-pub(super) async fn a_head_starts_behind_its_place(subject: &dyn Subject) {
+pub(super) async fn a_head_starts_at_its_place(subject: &dyn Subject) {
     let scene = Scene::open(subject).await;
     let mut added = Vec::new();
     for _ in 0..5 {
@@ -143,11 +143,11 @@ pub(super) async fn a_head_starts_behind_its_place(subject: &dyn Subject) {
     let mut heads = scene.heads(&["default"]).await;
     let first = scene.claim_from(&heads, 1).await.remove(0);
     let due_at = scene.record(added[2]).await.due_at;
-    heads[0].after = Some(Priority::default().place(due_at, added[2]));
-    assert_eq!(ids(&scene.claim_from(&heads, ALL).await), added[3..]);
+    heads[0].from = Priority::default().place(due_at, added[2]);
+    assert_eq!(ids(&scene.claim_from(&heads, ALL).await), added[2..]);
     assert_eq!(scene.claim_from(&heads, ALL).await, []);
-    heads[0].after = Some(first.place);
-    assert_eq!(ids(&scene.claim_from(&heads, ALL).await), added[1..3]);
+    heads[0].from = first.place;
+    assert_eq!(ids(&scene.claim_from(&heads, ALL).await), added[1..2]);
 }
 
 pub(super) async fn a_place_splits_jobs_that_fell_due_together(subject: &dyn Subject) {
@@ -158,7 +158,7 @@ pub(super) async fn a_place_splits_jobs_that_fell_due_together(subject: &dyn Sub
     for pair in added.chunks(2) {
         let claimed = scene.claim_from(&heads, 2).await;
         assert_eq!(ids(&claimed), pair);
-        heads[0].after = claimed.last().map(|job| job.place);
+        heads[0].from = claimed[1].place;
     }
 }
 
@@ -166,10 +166,10 @@ pub(super) async fn what_stands_before_the_place_is_found_from_the_first(subject
     let scene = Scene::open(subject).await;
     scene.add(&job("a")).await;
     let mut heads = scene.heads(&["default"]).await;
-    heads[0].after = Some(scene.claim_from(&heads, 1).await[0].place);
+    heads[0].from = scene.claim_from(&heads, 1).await[0].place;
     let urgent = scene.add(&NewJob { priority: Priority::HIGHEST, ..job("a") }).await;
     assert_eq!(scene.claim_from(&heads, ALL).await, []);
-    heads[0].after = None;
+    heads[0].from = Place::FIRST;
     assert_eq!(ids(&scene.claim_from(&heads, ALL).await), [urgent]);
 }
 

@@ -1,10 +1,12 @@
 //! Routes: what is ready to be claimed, as the row's own columns say.
 
+use super::super::ReadyRoute;
 use super::scene::{ALL, SECOND, Scene, due_in, ids, job, queue, refused};
 use super::{RawRow, Subject};
 use crate::envelope::NewJob;
 use crate::name::QueueName;
 use crate::outcome::Ending;
+use crate::record::Priority;
 use crate::route::Route;
 use crate::state::State;
 use crate::version::{MinReader, Version};
@@ -12,8 +14,8 @@ use crate::version::{MinReader, Version};
 async fn routes(scene: &Scene<'_>, queues: &[&str]) -> Vec<(String, String)> {
     let queues: Vec<_> = queues.iter().map(|name| queue(name)).collect();
     let routes = scene.subject.store().routes(&queues).await.unwrap();
-    let mut texts: Vec<_> =
-        routes.into_iter().map(|(queue, route)| (queue.to_string(), route.to_string())).collect();
+    let text = |listed: ReadyRoute| (listed.queue.to_string(), listed.route.to_string());
+    let mut texts: Vec<_> = routes.into_iter().map(text).collect();
     texts.sort();
     texts
 }
@@ -33,6 +35,27 @@ pub(super) async fn each_ready_route_is_listed_once(subject: &dyn Subject) {
     let listed = routes(&scene, &["mail", "default", "empty"]).await;
     assert_eq!(listed, texts(&[("default", "a@1.0"), ("default", "a@2.1"), ("mail", "b@1.0")]));
     assert_eq!(routes(&scene, &["empty"]).await, []);
+}
+
+pub(super) async fn each_route_tells_the_place_of_its_first_job(subject: &dyn Subject) {
+    let scene = Scene::open(subject).await;
+    let first = async || {
+        let listed = subject.store().routes(&[queue("default")]).await.unwrap();
+        listed.iter().map(|route| route.first).collect::<Vec<_>>()
+    };
+    let plain = scene.add(&job("a")).await;
+    scene.add(&job("a")).await;
+    let due_at = scene.record(plain).await.due_at;
+    assert_eq!(first().await, [Priority::default().place(due_at, plain)]);
+    let urgent = scene.add(&NewJob { priority: Priority::HIGHEST, ..job("a") }).await;
+    let at = Priority::HIGHEST.place(scene.record(urgent).await.due_at, urgent);
+    assert_eq!(first().await, [at]);
+    let other = scene.add(&job("b")).await;
+    let due_at_b = scene.record(other).await.due_at;
+    assert_eq!(first().await, [at, Priority::default().place(due_at_b, other)]);
+    let heads = scene.heads(&["default"]).await;
+    assert_eq!(ids(&scene.claim_from(&heads[..1], 1).await), [urgent]);
+    assert_eq!(first().await[0], Priority::default().place(due_at, plain));
 }
 
 pub(super) async fn only_ready_jobs_have_routes(subject: &dyn Subject) {

@@ -97,10 +97,7 @@ impl<'a> Scene<'a> {
     pub(super) async fn heads(&self, queues: &[&str]) -> Vec<Head> {
         let queues: Vec<_> = queues.iter().map(|name| queue(name)).collect();
         let routes = self.subject.store().routes(&queues).await.unwrap();
-        routes
-            .into_iter()
-            .map(|(queue, route)| Head { queue, route, after: None, limit: ALL })
-            .collect()
+        routes.into_iter().map(|listed| listed.head(ALL)).collect()
     }
 
     /// Claims the one job that is ready in the default queue.

@@ -1,8 +1,8 @@
 //! Routes and claims.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use super::super::{Claim, Claimed, EXHAUSTED, Head};
+use super::super::{Claim, Claimed, EXHAUSTED, Head, ReadyRoute};
 use super::tables::{Tables, advance, event, fence, place, route, turn};
 use crate::clock::Timestamp;
 use crate::id::{ClaimNumber, JobId, WorkerId};
@@ -14,14 +14,20 @@ use crate::state::State;
 const LAST: ClaimNumber = ClaimNumber(i64::MAX);
 
 impl Tables {
-    pub(super) fn routes(&self, queues: &[QueueName]) -> Vec<(QueueName, Route)> {
-        let is_open = |queue: &&QueueName| !self.paused.contains_key(queue.as_str());
-        let routes: BTreeSet<_> = queues
-            .iter()
-            .filter(is_open)
-            .flat_map(|queue| self.ready(queue).map(|job| (queue.clone(), route(job))))
-            .collect();
-        routes.into_iter().collect()
+    pub(super) fn routes(&self, queues: &[QueueName]) -> Vec<ReadyRoute> {
+        let mut firsts: BTreeMap<(&QueueName, Route), Place> = BTreeMap::new();
+        for queue in queues.iter().filter(|queue| !self.paused.contains_key(queue.as_str())) {
+            for job in self.ready(queue) {
+                let first = firsts.entry((queue, route(job))).or_insert_with(|| place(job));
+                *first = place(job).min(*first);
+            }
+        }
+        let listed = |((queue, route), first): ((&QueueName, Route), Place)| ReadyRoute {
+            queue: queue.clone(),
+            route,
+            first,
+        };
+        firsts.into_iter().map(listed).collect()
     }
 
     pub(super) fn claim(&mut self, now: Timestamp, claim: &Claim<'_>) -> Claimed {
@@ -61,10 +67,7 @@ impl Tables {
     /// The first places of a head, in order, at most its limit.
     fn first(&self, head: &Head) -> Vec<Place> {
         let on_route = self.ready(&head.queue).filter(|job| route(job) == head.route);
-        let mut places: Vec<_> = on_route
-            .map(place)
-            .filter(|place| head.after.is_none_or(|after| *place > after))
-            .collect();
+        let mut places: Vec<_> = on_route.map(place).filter(|place| *place >= head.from).collect();
         places.sort_unstable();
         places.truncate(size(head.limit));
         places

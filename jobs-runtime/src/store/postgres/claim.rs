@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use jobs_core::store::{Claim, Claimed, EXHAUSTED, Head};
+use jobs_core::store::{Claim, Claimed, EXHAUSTED, Head, ReadyRoute};
 use jobs_core::{
-    ClaimedJob, EventKind, JobId, NewEvent, QueueName, Route, StoreError, StoreErrorKind,
+    ClaimedJob, EventKind, JobId, NewEvent, Place, QueueName, Route, StoreError, StoreErrorKind,
     StoredCheckpoint,
 };
 use sqlx::postgres::PgRow;
@@ -20,7 +20,7 @@ use super::sql::Statement;
 type Saved = HashMap<JobId, Option<StoredCheckpoint>>;
 
 impl PostgresStore {
-    pub(super) async fn routes_of(&self, queues: &[QueueName]) -> Attempt<Vec<(QueueName, Route)>> {
+    pub(super) async fn routes_of(&self, queues: &[QueueName]) -> Attempt<Vec<ReadyRoute>> {
         let by_name: HashMap<&str, &QueueName> = queues.iter().map(|q| (q.as_str(), q)).collect();
         let names: Vec<&str> = by_name.keys().copied().collect();
         let rows = self.lanes().one(self.statements().routes().bind(names)).await?;
@@ -29,7 +29,12 @@ impl PostgresStore {
             let mut columns = Columns::of(row);
             let queue: &str = columns.next()?;
             let route: String = columns.next()?;
-            routes.extend(by_name.get(queue).map(|q| ((*q).clone(), Route::from_store(route))));
+            let first = Place { at_us: columns.next()?, job: JobId(columns.next()?) };
+            let listed = |queue: &&QueueName| {
+                let (queue, route) = ((*queue).clone(), Route::from_store(route));
+                ReadyRoute { queue, route, first }
+            };
+            routes.extend(by_name.get(queue).map(listed));
         }
         Ok(routes)
     }
@@ -118,8 +123,6 @@ impl PostgresStore {
 
     fn claim_statement(&self, claim: &Claim<'_>) -> Statement {
         let heads = claim.heads;
-        let after_at = |head: &Head| head.after.map_or(i64::MIN, |place| place.at_us);
-        let after_id = |head: &Head| head.after.map_or(i64::MIN, |place| place.job.0);
         if let [head] = heads {
             return self
                 .statements()
@@ -127,8 +130,8 @@ impl PostgresStore {
                 .bind(claim.worker.0)
                 .bind(head.queue.as_str().to_owned())
                 .bind(head.route.as_str().to_owned())
-                .bind(after_at(head))
-                .bind(after_id(head))
+                .bind(head.from.at_us)
+                .bind(head.from.job.0)
                 .bind(i64::from(head.limit.min(claim.limit)));
         }
         self.statements()
@@ -136,8 +139,8 @@ impl PostgresStore {
             .bind(claim.worker.0)
             .bind(heads.iter().map(|head| head.queue.as_str()).collect::<Vec<_>>())
             .bind(heads.iter().map(|head| head.route.as_str()).collect::<Vec<_>>())
-            .bind(heads.iter().map(after_at).collect::<Vec<_>>())
-            .bind(heads.iter().map(after_id).collect::<Vec<_>>())
+            .bind(heads.iter().map(|head| head.from.at_us).collect::<Vec<_>>())
+            .bind(heads.iter().map(|head| head.from.job.0).collect::<Vec<_>>())
             .bind(heads.iter().map(|head| i64::from(head.limit)).collect::<Vec<_>>())
             .bind(i64::from(claim.limit))
     }

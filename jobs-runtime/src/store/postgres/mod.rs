@@ -45,7 +45,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use jobs_core::store::{
     Author, CheckpointSave, Claim, Claimed, Duty, Enqueued, Heartbeat, NewWorker, Promoted,
-    Retention, Row, Saved, Settled, Standing, Store, Strand, Sweep, Swept, Wake,
+    ReadyRoute, Retention, Row, Saved, Settled, Standing, Store, Strand, Sweep, Swept, Wake,
 };
 use jobs_core::{
     BuildId, Fence, NewJob, ProgressNote, QueueName, Random, Route, Settlement, StoreError,
@@ -263,7 +263,7 @@ impl Store for PostgresStore {
         Ok(Box::new(pulse))
     }
 
-    async fn routes(&self, queues: &[QueueName]) -> Result<Vec<(QueueName, Route)>, StoreError> {
+    async fn routes(&self, queues: &[QueueName]) -> Result<Vec<ReadyRoute>, StoreError> {
         self.routes_of(queues).await.map_err(|trouble| trouble.during("list the routes"))
     }
 

@@ -171,14 +171,13 @@ async fn first_of_one(
     head: &Head,
     limit: i64,
 ) -> Result<SqliteRow, sqlx::Error> {
-    let (place, id) = start(head);
     sqlx::query(sql::CLAIM_HEAD)
         .bind(worker.0)
         .bind(now.as_micros())
         .bind(head.queue.as_str())
         .bind(head.route.as_str())
-        .bind(place)
-        .bind(id)
+        .bind(head.from.at_us)
+        .bind(head.from.job.0)
         .bind(limit.min(i64::from(head.limit)))
         .fetch_one(tx)
         .await
@@ -192,8 +191,8 @@ async fn first_of_all(
     limit: i64,
 ) -> Result<SqliteRow, sqlx::Error> {
     let row = |head: &Head| {
-        let (place, id) = start(head);
-        (head.queue.to_string(), head.route.to_string(), place, id, head.limit)
+        let from = head.from;
+        (head.queue.to_string(), head.route.to_string(), from.at_us, from.job.0, head.limit)
     };
     let rows: Vec<_> = heads.iter().map(row).collect();
     sqlx::query(sql::CLAIM)
@@ -203,11 +202,6 @@ async fn first_of_all(
         .bind(limit)
         .fetch_one(tx)
         .await
-}
-
-/// Behind which place and id a head starts.
-fn start(head: &Head) -> (i64, i64) {
-    head.after.map_or((i64::MIN, i64::MIN), |after| (after.at_us, after.job.0))
 }
 
 fn size(count: i64) -> usize {

@@ -54,7 +54,6 @@ mod wake;
 mod wal;
 mod writer;
 
-use std::collections::BTreeSet;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
@@ -63,11 +62,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 use jobs_core::store::{
     Author, CheckpointSave, Claim, Claimed, Duty, Enqueued, Heartbeat, NewWorker, Promoted,
-    Retention, Row, Saved, Settled, Standing, Store, Strand, Sweep, Swept, Wake,
+    ReadyRoute, Retention, Row, Saved, Settled, Standing, Store, Strand, Sweep, Swept, Wake,
 };
 use jobs_core::{
-    BuildId, Clock, Fence, NewJob, ProgressNote, QueueName, Random, Route, Settlement, StoreError,
-    StoreId, WorkerId,
+    BuildId, Clock, Fence, JobId, NewJob, Place, ProgressNote, QueueName, Random, Route,
+    Settlement, StoreError, StoreId, WorkerId,
 };
 use sqlx::SqlitePool;
 use sqlx::sqlite::SqliteConnectOptions;
@@ -295,21 +294,24 @@ impl Store for SqliteStore {
         Ok(Box::new(beat.await?))
     }
 
-    async fn routes(&self, queues: &[QueueName]) -> Result<Vec<(QueueName, Route)>> {
+    async fn routes(&self, queues: &[QueueName]) -> Result<Vec<ReadyRoute>> {
         const DOING: &str = "listing routes";
         let names: Vec<_> = queues.iter().map(QueueName::as_str).collect();
         let rows = sqlx::query(sql::ROUTES).bind(json::rows(&names)).fetch_all(self.reads()).await;
-        let mut routes = BTreeSet::new();
+        let mut routes = Vec::new();
         for row in rows.during(DOING)? {
             let mut columns = Columns::new(&row);
             let (queue, route) = (columns.text().during(DOING)?, columns.bytes().during(DOING)?);
+            let at_us = columns.number().during(DOING)?;
+            let first = Place { at_us, job: JobId(columns.number().during(DOING)?) };
             // What is no text can't be asked for again; a sweep ends its jobs.
             let Ok(route) = std::str::from_utf8(route) else { continue };
             if let Some(queue) = queues.iter().find(|name| name.as_str() == queue) {
-                routes.insert((queue.clone(), Route::from_store(route)));
+                let (queue, route) = (queue.clone(), Route::from_store(route));
+                routes.push(ReadyRoute { queue, route, first });
             }
         }
-        Ok(routes.into_iter().collect())
+        Ok(routes)
     }
 
     async fn claim(&self, claim: Claim<'_>) -> Result<Claimed> {

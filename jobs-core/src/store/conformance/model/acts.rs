@@ -74,7 +74,7 @@ impl Driver<'_> {
         let Answer::Routes(routes) = self.both(Step::Routes(queues)).await else { return };
         let worker = if self.one_in(12) { self.pick(&self.gone) } else { self.some_worker() };
         let Some(worker) = worker else { return };
-        let whole = |(queue, route)| From { queue, route, after: None, limit: ALL };
+        let whole = |(queue, route)| From { queue, route, at: None, limit: ALL };
         let mut heads: Vec<_> = routes.into_iter().map(whole).collect();
         heads.retain(|_| !self.one_in(4));
         let is_drawn = self.is_drawn(&heads).await;
@@ -84,7 +84,7 @@ impl Driver<'_> {
             limit = u32::try_from(1 + self.below(4)).unwrap_or(ALL);
             for head in &mut heads {
                 head.limit = if self.one_in(3) { 1 } else { ALL };
-                head.after = latest.filter(|_| self.one_in(6));
+                head.at = latest.filter(|_| self.one_in(6));
             }
         }
         let order = if is_drawn { Order::Any } else { Order::ByPlace };
@@ -332,7 +332,7 @@ impl Driver<'_> {
         self.both(Step::RunNow(vec![job])).await;
         let queues = QUEUES.map(queue).to_vec();
         let Answer::Routes(routes) = self.both(Step::Routes(queues)).await else { return };
-        let whole = |(queue, route)| From { queue, route, after: None, limit: ALL };
+        let whole = |(queue, route)| From { queue, route, at: None, limit: ALL };
         let heads: Vec<_> =
             routes.into_iter().filter(|(_, route)| route.is_suspect()).map(whole).collect();
         let Answer::Worker(worker) = self.both(Step::Register).await else { return };

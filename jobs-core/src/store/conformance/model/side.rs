@@ -131,7 +131,9 @@ impl<'a> Side<'a> {
             | Step::TakeDuty(..)
             | Step::GiveBackDuty(..) => self.perform_lease(step).await,
             Step::Routes(queues) => {
-                let mut routes = store.routes(queues).await.unwrap();
+                let listed = store.routes(queues).await.unwrap();
+                let mut routes: Vec<_> =
+                    listed.into_iter().map(|listed| (listed.queue, listed.route)).collect();
                 routes.sort();
                 Answer::Routes(routes)
             }
@@ -320,12 +322,12 @@ impl<'a> Side<'a> {
 
     async fn claim(&self, taking: &Taking) -> Answer {
         let mut heads = Vec::with_capacity(taking.heads.len());
-        for From { queue, route, after, limit } in taking.heads.clone() {
-            let after = match after {
+        for From { queue, route, at, limit } in taking.heads.clone() {
+            let from = match at {
                 Some(job) => self.place(job).await,
                 None => None,
             };
-            heads.push(Head { queue, route, after, limit });
+            heads.push(Head { queue, route, from: from.unwrap_or(Place::FIRST), limit });
         }
         let worker = self.own_worker(taking.worker);
         let claim = Claim { worker, heads: &heads, limit: taking.limit };

@@ -59,12 +59,12 @@ pub(super) struct Taking {
     pub(super) order: Order,
 }
 
-/// A head that starts behind the place of a job.
+/// A head that starts at the place of a job, or at the first.
 #[derive(Debug, Clone)]
 pub(super) struct From {
     pub(super) queue: QueueName,
     pub(super) route: Route,
-    pub(super) after: Option<JobId>,
+    pub(super) at: Option<JobId>,
     pub(super) limit: u32,
 }
 

@@ -87,6 +87,9 @@ pub(crate) struct Options {
     /// How long an idle worker is watched.
     #[arg(long)]
     idle_seconds: Option<u64>,
+    /// For how long jobs come at a steady pace.
+    #[arg(long)]
+    paced_seconds: Option<u64>,
 }
 
 /// Measures and prints.

@@ -41,6 +41,10 @@ pub(crate) enum Scenario {
     PickupAcross,
     /// Jobs of a higher priority behind a standing backlog.
     Priority,
+    /// Two workers of 50 slots and 800 jobs a second: most of their time they wait.
+    Paced,
+    /// As `paced`, while another connection holds a snapshot.
+    PacedSnapshot,
     /// As `drain1000`, beside finished rows.
     BesideFinished,
     /// As `drain1000`, beside rows that are due in a day or later.
@@ -82,6 +86,7 @@ pub(crate) struct Sizes {
     sustained: u64,
     snapshot: u64,
     idle: Duration,
+    paced: Duration,
 }
 
 impl Sizes {
@@ -97,6 +102,7 @@ impl Sizes {
             sustained: options.sustained,
             snapshot: 300_000.min(options.sustained),
             idle: Duration::from_secs(options.idle_seconds.unwrap_or(scale(10, 60))),
+            paced: Duration::from_secs(options.paced_seconds.unwrap_or(scale(10, 60))),
         }
     }
 
@@ -168,6 +174,8 @@ impl Scenario {
             }
             Self::PickupAcross
             | Self::Priority
+            | Self::Paced
+            | Self::PacedSnapshot
             | Self::Processes1
             | Self::Processes4
             | Self::Processes4Split
@@ -189,6 +197,8 @@ impl Scenario {
         match self {
             Self::PickupAcross => pickup::across(place, sizes.pickups).await,
             Self::Priority => pickup::over_backlog(place, rows, sizes.pickups).await,
+            Self::Paced => pickup::paced(place, sizes.paced, false).await,
+            Self::PacedSnapshot => pickup::paced(place, sizes.paced, true).await,
             Self::Processes1 => child::drain(place, 1, 1_000, 2 * drained, 2 * drained).await,
             Self::Processes4 => child::drain(place, 4, 1_000, 2 * drained, 2 * drained).await,
             Self::Processes4Split => child::drain(place, 4, 250, 2 * drained, 2 * drained).await,

@@ -3,7 +3,7 @@
 -- Locked rows are stepped over. Each head gets its share of the limit by what was ready when the claim
 -- began, so that no more rows are locked than taken.
 -- A job whose claim number can't grow is left for exhausted.sql.
--- $1 worker; arrays: $2 queue, $3 route, $4 after place, $5 after id, $6 limit; $7 limit of all.
+-- $1 worker; arrays: $2 queue, $3 route, $4 place, $5 id to start at, $6 limit; $7 limit of all.
 WITH holder AS MATERIALIZED (
     SELECT FROM {schema}.worker WHERE id = $1 AND ended_at_us IS NULL AND NOT is_leaving
     FOR KEY SHARE
@@ -22,7 +22,7 @@ share AS MATERIALIZED (
         CROSS JOIN LATERAL (
             SELECT job.place AS next_place, job.id AS next_id FROM {schema}.job AS job
             WHERE job.state = 'ready' AND job.queue = head.queue AND job.route = head.route
-                AND (job.place, job.id) > (head.place, head.id)
+                AND (job.place, job.id) >= (head.place, head.id)
                 AND job.claim_number < 9223372036854775807
             ORDER BY job.queue, job.route, job.place, job.id
             LIMIT least(head.room, $7::bigint)
@@ -39,7 +39,7 @@ taken AS MATERIALIZED (
     CROSS JOIN LATERAL (
         SELECT job.ctid AS at FROM {schema}.job AS job
         WHERE job.state = 'ready' AND job.queue = share.queue AND job.route = share.route
-            AND (job.place, job.id) > (share.place, share.id)
+            AND (job.place, job.id) >= (share.place, share.id)
             AND job.claim_number < 9223372036854775807
         ORDER BY job.queue, job.route, job.place, job.id
         LIMIT share.room

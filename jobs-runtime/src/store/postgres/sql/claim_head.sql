@@ -1,6 +1,6 @@
 -- Takes the first ready jobs of one head in order of place, under a worker's open lease: what
 -- claim.sql does, for the most frequent case.
--- $1 worker, $2 queue, $3 route, $4 after place, $5 after id, $6 limit.
+-- $1 worker, $2 queue, $3 route, $4 place, $5 id to start at, $6 limit.
 WITH holder AS MATERIALIZED (
     SELECT FROM {schema}.worker
     WHERE id = $1 AND ended_at_us IS NULL AND NOT is_leaving
@@ -13,7 +13,7 @@ taken AS MATERIALIZED (
     CROSS JOIN LATERAL (
         SELECT job.ctid AS at FROM {schema}.job AS job
         WHERE job.state = 'ready' AND job.queue = $2::text AND job.route = $3::text
-            AND (job.place, job.id) > ($4::bigint, $5::bigint)
+            AND (job.place, job.id) >= ($4::bigint, $5::bigint)
             AND job.claim_number < 9223372036854775807
         ORDER BY job.queue, job.route, job.place, job.id
         LIMIT $6::bigint

@@ -2,7 +2,7 @@
 -- one step in the index for each head and each job. They are taken by claim_take.sql, within the same
 -- transaction. A job whose claim number can't grow is left for exhausted.sql.
 -- One row for all: each row, and each column of one, costs the driver as much as the job itself.
--- ?1 worker, ?2 now in microseconds, ?3 array of [queue, route, after place, after id, limit],
+-- ?1 worker, ?2 now in microseconds, ?3 array of [queue, route, place, id to start at, limit],
 -- ?4 limit of all.
 WITH RECURSIVE
 head (queue, route, place, id, room) AS (
@@ -19,7 +19,7 @@ taken (queue, route, place, id, room) AS (
     CROSS JOIN jobs_routed AS job ON job.id = (
         SELECT next.id FROM jobs_routed AS next
         WHERE next.state = 'ready' AND next.queue = head.queue AND next.route = head.route
-            AND next.place >= head.place AND (next.place > head.place OR next.id > head.id)
+            AND next.place >= head.place AND (next.place > head.place OR next.id >= head.id)
         ORDER BY next.place, next.id LIMIT 1
     )
     UNION ALL

@@ -1,6 +1,6 @@
 -- Reads the first ready jobs of one head in order of place, under a worker's open lease: what
 -- claim.sql does, for the most frequent case, without the merge.
--- ?1 worker, ?2 now in microseconds, ?3 queue, ?4 route, ?5 after place, ?6 after id, ?7 limit.
+-- ?1 worker, ?2 now in microseconds, ?3 queue, ?4 route, ?5 place to start at, ?6 id to start at, ?7 limit.
 SELECT
     json_group_array(id) AS ids,
     count(*) AS taken,
@@ -27,7 +27,7 @@ FROM jobs_job
 WHERE id IN (
     SELECT id FROM jobs_routed
     WHERE state = 'ready' AND queue = ?3 AND route = ?4
-        AND place >= ?5 AND (place > ?5 OR id > ?6)
+        AND place >= ?5 AND (place > ?5 OR id >= ?6)
         -- Scalars are asked once; IN and EXISTS would be for each row.
         AND (SELECT paused.queue FROM jobs_pause AS paused WHERE paused.queue = ?3) IS NULL
         AND (SELECT worker.id FROM jobs_worker AS worker
