@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use jobs_core::store::conformance::Subject;
 use jobs_core::store::{
-    Author, Claim, Claimed, Head, NewWorker, Promoted, Retention, Store, Sweep, Swept,
+    Author, Claim, Claimed, NewWorker, Promoted, Retention, Store, Sweep, Swept,
 };
 use jobs_core::{
     Budget, BuildId, Due, JobId, Kind, Lease, MinReader, NewJob, OnConflict, Priority, QueueName,
@@ -226,8 +226,8 @@ async fn running(subject: &TestStore, count: usize) -> (WorkerId, Vec<JobId>) {
     };
     let worker = subject.store.register(&worker).await.unwrap();
     let jobs = enqueue(subject, count, Due::Unchanged, None).await;
-    let route = Route::from_store("mail.send@1.0");
-    let heads = [Head { queue: QueueName::default(), route, after: None, limit: 1000 }];
+    let routes = subject.store.routes(&[QueueName::default()]).await.unwrap();
+    let heads: Vec<_> = routes.into_iter().map(|listed| listed.head(1000)).collect();
     let claim = Claim { worker, heads: &heads, limit: 1000 };
     match subject.store.claim(claim).await.unwrap() {
         Claimed::Jobs(runs) => assert_eq!(runs.len(), count),
