@@ -86,6 +86,9 @@ fn where_every_row_is_refused_a_sweep_ends_the_lease_all_the_same() {
         subject.sql(all).await;
         let swept = sweep(&subject).await;
         assert_eq!((swept.workers, swept.jobs), (vec![worker], vec![]));
+        let again = Sweep { by: author(), grace: Duration::ZERO, limit: 1000, draw: 7 };
+        let error = subject.store.sweep(&again).await.unwrap_err();
+        assert_eq!(error.kind(), StoreErrorKind::Invalid);
         subject.sql("DROP TRIGGER refuse_all ON {schema}.job").await;
         let mut left = jobs;
         until("all are taken back", async || {
@@ -185,6 +188,73 @@ fn a_foreign_key_of_others_keeps_a_prune_from_no_other_row() {
         })
         .await;
     });
+}
+
+/// However many there are, and wherever: of an application that refers to most of its jobs.
+#[test]
+fn refused_rows_that_stand_together_hold_up_no_other_for_ever() {
+    with_store(async |subject| {
+        let jobs = enqueue(&subject, 140, Due::Unchanged, None).await;
+        finish_and_refer(&subject, jobs[..20].iter().chain(&jobs[120..])).await;
+        subject.advance(Duration::from_hours(48)).await;
+        until("all others are pruned", async || {
+            // A call that meets nothing but such rows says so.
+            drop(subject.store.prune(Retention::default(), 1_000).await);
+            subject.number("SELECT count(*) FROM {schema}.job").await == 40
+        })
+        .await;
+    });
+}
+
+#[test]
+fn refused_rows_that_stand_together_keep_no_other_from_its_promotion() {
+    with_store(async |subject| {
+        let jobs = enqueue(&subject, 140, Due::In(Duration::from_secs(1)), None).await;
+        subject.advance(Duration::from_mins(1)).await;
+        subject.sql(&function("P0001")).await;
+        let trigger = format!(
+            "CREATE TRIGGER refuse BEFORE UPDATE ON {{schema}}.job FOR EACH ROW \
+             WHEN (OLD.id NOT BETWEEN {} AND {}) EXECUTE FUNCTION {{schema}}.refuse()",
+            jobs[20], jobs[119]
+        );
+        subject.sql(&trigger).await;
+        let mut promoted = 0;
+        until("all others are promoted", async || {
+            promoted += subject.store.promote(1_000).await.map_or(0, |promoted| promoted.count);
+            promoted == 100
+        })
+        .await;
+    });
+}
+
+#[test]
+fn a_row_that_is_refused_keeps_no_worker_from_being_forgotten() {
+    with_store(async |subject| {
+        let jobs = enqueue(&subject, 20, Due::Unchanged, None).await;
+        finish_and_refer(&subject, &jobs).await;
+        let worker = NewWorker {
+            name: WorkerName::new("w").unwrap(),
+            build: BuildId::new("shop 1").unwrap(),
+            manifest: "{}".to_owned(),
+            lease: Lease::default(),
+        };
+        subject.store.register(&worker).await.unwrap();
+        subject.sql("UPDATE {schema}.worker SET ended_at_us = expires_at_us").await;
+        subject.advance(Duration::from_hours(24 * 31)).await;
+        let error = subject.store.prune(Retention::default(), 1_000).await.unwrap_err();
+        assert_eq!(error.kind(), StoreErrorKind::Invalid);
+        assert_eq!(subject.number("SELECT count(*) FROM {schema}.worker").await, 0);
+    });
+}
+
+/// Ends all jobs; to these an application refers.
+async fn finish_and_refer(subject: &TestStore, jobs: impl IntoIterator<Item = &JobId>) {
+    let end = "UPDATE {schema}.job SET state = 'succeeded', finished_at_us = due_at_us";
+    subject.sql(end).await;
+    subject.sql("CREATE TABLE {schema}.invoice (job bigint REFERENCES {schema}.job (id))").await;
+    for job in jobs {
+        subject.sql(&format!("INSERT INTO {{schema}}.invoice VALUES ({job})")).await;
+    }
 }
 
 async fn enqueue(

@@ -135,6 +135,118 @@ fn a_foreign_key_of_others_keeps_a_prune_from_no_other_row() {
     });
 }
 
+/// However many there are, and wherever: of an application that refers to most of its jobs.
+#[test]
+fn refused_rows_that_stand_together_hold_up_no_other_for_ever() {
+    runtime().block_on(async {
+        let scene = Scene::fresh().await;
+        let jobs = enqueue(&scene, 140, Due::Unchanged).await;
+        run(&scene, "UPDATE jobs_job SET state = 'succeeded', finished_at_us = due_at_us").await;
+        run(&scene, "CREATE TABLE invoice (job INTEGER REFERENCES jobs_job (id))").await;
+        for job in jobs[..20].iter().chain(&jobs[120..]) {
+            run(&scene, &format!("INSERT INTO invoice VALUES ({job})")).await;
+        }
+        scene.clock.advance(Duration::from_hours(48));
+        for _ in 0..10 {
+            // A call that meets nothing but such rows says so.
+            drop(scene.store.prune(Retention::default(), 1_000).await);
+            scene.clock.advance(LONG);
+        }
+        assert_eq!(number(&scene, "SELECT count(*) FROM jobs_job").await, 40);
+    });
+}
+
+#[test]
+fn refused_rows_that_stand_together_keep_no_other_from_its_promotion() {
+    runtime().block_on(async {
+        let scene = Scene::fresh().await;
+        let jobs = enqueue(&scene, 140, Due::In(Duration::from_secs(1))).await;
+        let [first, last] = [jobs[20], jobs[119]];
+        let when = format!(
+            "BEFORE UPDATE OF state ON jobs_job WHEN OLD.id NOT BETWEEN {first} AND {last}"
+        );
+        refuse(&scene, &when).await;
+        scene.clock.advance(Duration::from_secs(2));
+        let mut promoted = 0;
+        for _ in 0..10 {
+            promoted += scene.store.promote(1_000).await.map_or(0, |promoted| promoted.count);
+            scene.clock.advance(LONG);
+        }
+        assert_eq!(promoted, 100);
+    });
+}
+
+#[test]
+fn a_row_that_is_refused_keeps_no_worker_from_being_forgotten() {
+    runtime().block_on(async {
+        let scene = Scene::fresh().await;
+        let jobs = enqueue(&scene, 20, Due::Unchanged).await;
+        run(&scene, "UPDATE jobs_job SET state = 'succeeded', finished_at_us = due_at_us").await;
+        run(&scene, "CREATE TABLE invoice (job INTEGER REFERENCES jobs_job (id))").await;
+        scene.clock.advance(Duration::from_hours(24 * 31));
+        let forgotten = async || {
+            register(&scene.store).await;
+            run(&scene, "UPDATE jobs_worker SET ended_at_us = 1").await;
+            let pruned = scene.store.prune(Retention::default(), 1_000).await;
+            (pruned.ok(), number(&scene, "SELECT count(*) FROM jobs_worker").await)
+        };
+        run(&scene, &format!("INSERT INTO invoice VALUES ({})", jobs[0])).await;
+        assert_eq!(forgotten().await, (Some(19), 0), "in the call that meets the row");
+        assert_eq!(forgotten().await, (Some(0), 0), "while it is known");
+        let jobs = enqueue(&scene, 20, Due::Unchanged).await;
+        run(&scene, "UPDATE jobs_job SET state = 'succeeded', finished_at_us = due_at_us").await;
+        for job in jobs {
+            run(&scene, &format!("INSERT INTO invoice VALUES ({job})")).await;
+        }
+        scene.clock.advance(Duration::from_hours(24 * 31));
+        assert_eq!(forgotten().await, (None, 0), "where no row can be pruned");
+    });
+}
+
+#[test]
+fn where_every_row_is_refused_a_sweep_ends_the_lease_and_says_so() {
+    runtime().block_on(async {
+        let scene = Scene::fresh().await;
+        let worker = register(&scene.store).await;
+        let (dead, jobs) = dead_worker(&scene, 50).await;
+        refuse(&scene, "BEFORE UPDATE OF state ON jobs_job").await;
+        let swept = scene.store.sweep(&sweep(worker)).await.expect("an ended lease");
+        assert_eq!((swept.workers, swept.jobs), (vec![dead], vec![]));
+        let error = scene.store.sweep(&sweep(worker)).await.expect_err("a refusal");
+        assert_eq!(error.kind(), StoreErrorKind::Invalid);
+        let ended = "SELECT count(*) FROM jobs_worker WHERE is_taken_back";
+        assert_eq!(number(&scene, ended).await, 1);
+        relent(&scene).await;
+        scene.clock.advance(LONG);
+        let swept = scene.store.sweep(&sweep(worker)).await.expect("a sweep");
+        assert_eq!(taken(&swept), jobs);
+    });
+}
+
+/// And what is known of other rows, for other reasons, has no part in it.
+#[test]
+fn a_promotion_comes_back_for_a_refused_row_in_no_less_than_a_tenth_of_a_second() {
+    runtime().block_on(async {
+        let scene = Scene::fresh().await;
+        let old = enqueue(&scene, 1, Due::Unchanged).await[0];
+        run(&scene, "UPDATE jobs_job SET state = 'succeeded', finished_at_us = due_at_us").await;
+        run(&scene, "CREATE TABLE invoice (job INTEGER REFERENCES jobs_job (id))").await;
+        run(&scene, &format!("INSERT INTO invoice VALUES ({old})")).await;
+        scene.clock.advance(Duration::from_hours(48));
+        assert_eq!(scene.store.prune(Retention::default(), 9).await.expect("a prune"), 0);
+        let promoted = scene.store.promote(9).await.expect("a promotion");
+        assert_eq!(promoted, Promoted::default(), "nothing is scheduled");
+        enqueue(&scene, 1, Due::In(Duration::from_secs(1))).await;
+        refuse(&scene, "BEFORE UPDATE OF state ON jobs_job").await;
+        scene.clock.advance(Duration::from_secs(2));
+        assert_eq!(scene.store.promote(9).await.expect("a promotion").count, 0);
+        scene.clock.advance(Duration::from_millis(999));
+        let promoted = scene.store.promote(9).await.expect("a promotion");
+        let floor = Some(Duration::from_millis(100));
+        assert_eq!(promoted, Promoted { count: 0, next_in: floor });
+    });
+}
+
 async fn enqueue(scene: &Scene, count: usize, due: Due) -> Vec<JobId> {
     let added = scene.store.enqueue(&vec![NewJob { due, ..job("{}") }; count]).await;
     added.expect("the jobs are stored").into_iter().map(Enqueued::id).collect()

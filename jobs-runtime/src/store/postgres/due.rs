@@ -15,13 +15,14 @@ use super::lane::{Lane, Wait};
 use super::row::Columns;
 use super::sql::Statements;
 use crate::clock::SystemClock;
+use crate::store::poison::Operation;
 
 /// What the error of an expired job says.
 pub(super) const EXPIRED_TEXT: &str = "no run was started in time";
 
 impl PostgresStore {
     pub(super) async fn promote_due(&self, limit: u32) -> Attempt<Promoted> {
-        let promoted = if self.poison().is_known() {
+        let promoted = if self.poison().is_known(Operation::Promote) {
             self.promote_in_halves(limit).await?
         } else {
             match self.promote_together(limit).await {
@@ -49,17 +50,16 @@ impl PostgresStore {
     async fn promote_in_halves(&self, limit: u32) -> Attempt<Promoted> {
         let promoted = self.in_halves(&Many::Promote, limit).await?;
         let now = SystemClock.elapsed();
-        let paused = i64::from(self.poison().paused(now));
+        let paused = i64::from(self.poison().paused(Operation::Promote, now));
         let rows = self.lanes().one(self.statements().next_due().bind(paused + 1)).await?;
-        let mut next_in = self.poison().next_in(now);
-        for row in &rows {
+        let due = |row: &PgRow| {
             let mut columns = Columns::of(row);
-            let (job, due_in) = (JobId(columns.next()?), span(columns.next()?));
-            if !self.poison().is_paused(job, now) {
-                next_in = Some(next_in.map_or(due_in, |retried_in| retried_in.min(due_in)));
-                break;
-            }
-        }
+            Ok((JobId(columns.next()?), span(columns.next()?)))
+        };
+        let due = rows.iter().map(due).collect::<Attempt<Vec<_>>>()?;
+        let due_in = self.poison().first_free(Operation::Promote, due, now);
+        let retried_in = self.poison().next_in(Operation::Promote, now);
+        let next_in = due_in.into_iter().chain(retried_in).min();
         Ok(Promoted { count: promoted, next_in })
     }
 
@@ -70,7 +70,7 @@ impl PostgresStore {
         many: Many<'_>,
         limit: u32,
     ) -> Attempt<u32> {
-        if self.poison().is_known() {
+        if self.poison().is_known(many.operation()) {
             return self.in_halves(&many, limit).await;
         }
         match together.await {
@@ -116,22 +116,32 @@ impl PostgresStore {
             .bind(micros(kept.dead))
             .bind(most);
         let together = async { counted(&self.lanes().one(statement).await?) };
-        let pruned = self.written(together, Many::Prune(kept), limit).await?;
-        if pruned < limit {
-            // Nothing old is left: time for the rest of the housekeeping.
-            let (statements, long_ago) = (self.statements(), micros(WORKERS_KEPT));
-            let workers = statements.prune_workers().bind(long_ago).bind(most);
-            let workers = self.lanes().one(workers).await?;
-            let workers = workers.iter().map(|row| Columns::of(row).next());
-            let workers = workers.collect::<Attempt<Vec<i64>>>()?;
-            if !workers.is_empty() {
-                self.lanes().one(statements.prune_declarations().bind(workers)).await?;
-            }
-            self.lanes().one(statements.prune_builds().bind(long_ago).bind(most)).await?;
-            self.lanes().one(statements.forget_cancel_requests().bind(most)).await?;
-            self.lanes().one(statements.forget_abandoned().bind(most)).await?;
+        let pruned = match self.written(together, Many::Prune(kept), limit).await {
+            // What refuses these rows is nothing to the others.
+            Err(trouble) if trouble.is_of_a_row() => Err(trouble),
+            pruned => Ok(pruned?),
+        };
+        if pruned.as_ref().is_ok_and(|pruned| *pruned >= limit) {
+            return pruned;
         }
-        Ok(pruned)
+        // Little that is old is left: time for the rest of the housekeeping.
+        self.prune_the_rest(most).await?;
+        pruned
+    }
+
+    /// Forgets workers, builds and notes that nobody asks for any more.
+    async fn prune_the_rest(&self, most: i64) -> Attempt<()> {
+        let (statements, long_ago) = (self.statements(), micros(WORKERS_KEPT));
+        let workers = statements.prune_workers().bind(long_ago).bind(most);
+        let workers = self.lanes().one(workers).await?;
+        let workers = workers.iter().map(|row| Columns::of(row).next());
+        let workers = workers.collect::<Attempt<Vec<i64>>>()?;
+        if !workers.is_empty() {
+            self.lanes().one(statements.prune_declarations().bind(workers)).await?;
+        }
+        self.lanes().one(statements.prune_builds().bind(long_ago).bind(most)).await?;
+        self.lanes().one(statements.forget_cancel_requests().bind(most)).await?;
+        self.lanes().one(statements.forget_abandoned().bind(most)).await.map(drop)
     }
 
     /// A snapshot that is held for long: every claim walks past what vacuum can't remove.

@@ -2,7 +2,7 @@
 //!
 //! One transaction locks the rows and writes them part by part, each under a savepoint, so that all but those
 //! at fault are written by one commit. A constraint that speaks only at the commit is asked at each part.
-//! What a known row does to a call, and when it is tried again: [`Poison`](crate::store::poison::Poison).
+//! Which rows a call tries, and how far it goes: [`poison`](crate::store::poison).
 
 use jobs_core::store::{EXPIRED, Retention};
 use jobs_core::{Clock as _, JobId, micros};
@@ -15,13 +15,10 @@ use super::lane::{Lane, Wait};
 use super::row::Columns;
 use super::sql::{Statement, Statements};
 use crate::clock::SystemClock;
-use crate::store::poison::Halves;
+use crate::store::poison::{Call, Halves, Operation};
 
 /// A change of many rows.
 pub(super) trait Change {
-    /// What is done, as "could not …" goes on.
-    fn doing(&self) -> &'static str;
-
     /// Writes rows that this transaction has locked; answers how many it wrote.
     async fn write(
         &mut self,
@@ -31,85 +28,60 @@ pub(super) trait Change {
     ) -> Attempt<usize>;
 }
 
-/// What became of rows that were written in halves.
-pub(super) struct Written {
-    pub(super) rows: usize,
-    /// How many can't be written at all.
-    poison: usize,
-    /// Why the rest was not tried.
-    given_up: Option<Trouble>,
-}
-
 impl PostgresStore {
     /// Writes at most `limit` rows of those that the change is about.
     pub(super) async fn in_halves(&self, many: &Many<'_>, limit: u32) -> Attempt<u32> {
         let mut lane = self.lanes().begin(Wait::Brief).await?;
         lane.check_at_once().await?;
-        let (mut rows, mut given_up) = (0, None);
-        while rows < limit && given_up.is_none() {
-            let paused = self.poison().paused(SystemClock.elapsed());
-            let most = (limit - rows).saturating_add(paused);
+        let mut call = self.poison().call(many.operation(), limit);
+        while let Some(most) = call.look(SystemClock.elapsed()) {
             let locked = lane.fetch(many.lock(self.statements(), most)).await?;
-            let most = limit - rows;
-            let written = self.write_in_halves(&mut lane, &mut &*many, &locked, most).await?;
-            rows = rows.saturating_add(u32::try_from(written.rows).unwrap_or(u32::MAX));
-            given_up = written.given_up;
-            if written.poison == 0 {
-                break;
+            for rows in chosen(&call, locked)? {
+                self.write_in_halves(&mut lane, &mut call, &mut &*many, &rows).await?;
             }
         }
         lane.commit().await?;
-        match given_up {
-            // Nothing at all is to be written.
-            Some(trouble) if rows == 0 => Err(trouble),
-            Some(_) | None => Ok(rows),
-        }
+        call.end()
     }
 
-    /// Writes rows that this transaction has locked, whose first column is the job, at most so many. Passes
-    /// over those that are known to fail.
+    /// Writes rows that this transaction has locked and that were chosen, whose first column is the job.
     pub(super) async fn write_in_halves(
         &self,
         lane: &mut Lane<'_>,
+        call: &mut Call<'_, Trouble>,
         change: &mut impl Change,
         rows: &[PgRow],
-        most: u32,
-    ) -> Attempt<Written> {
-        let now = SystemClock.elapsed();
-        let mut tried = Vec::new();
-        for row in rows {
-            let job = JobId(Columns::of(row).next()?);
-            if !self.poison().is_paused(job, now) {
-                tried.push((job, row));
-            }
-        }
-        tried.truncate(usize::try_from(most).unwrap_or(usize::MAX));
-        let mut halves = Halves::of(tried);
-        let mut written = Written { rows: 0, poison: 0, given_up: None };
-        while let Some(part) = halves.next() {
+    ) -> Attempt<()> {
+        let mut halves = Halves::of(rows.iter().map(with_job).collect::<Attempt<_>>()?);
+        while let Some(part) = call.next(&mut halves, SystemClock.elapsed()) {
             let rows: Vec<&PgRow> = part.iter().map(|(_, row)| *row).collect();
             lane.mark().await?;
             match change.write(lane, self.statements(), &rows).await {
                 Ok(count) => {
                     lane.keep().await?;
-                    written.rows += count;
-                    halves.written();
-                    self.poison().cured(part.into_iter().map(|(job, _)| job));
+                    call.written(part.into_iter().map(|(job, _)| job), count);
                 }
                 Err(trouble) if trouble.is_of_a_row() => {
                     lane.undo().await?;
-                    if let Some((job, _)) = halves.failed(part) {
-                        written.poison += 1;
-                        let told = trouble.told();
-                        self.poison().found(job, change.doing(), &told, SystemClock.elapsed());
-                        written.given_up = halves.is_given_up().then_some(trouble);
-                    }
+                    let told = trouble.told();
+                    call.failed(&mut halves, part, (trouble, &told), SystemClock.elapsed());
                 }
                 Err(trouble) => return Err(trouble),
             }
         }
-        Ok(written)
+        Ok(())
     }
+}
+
+/// Which of these rows, whose first column is the job, the call tries: those in the second list last.
+pub(super) fn chosen(call: &Call<'_, Trouble>, locked: Vec<PgRow>) -> Attempt<[Vec<PgRow>; 2]> {
+    let job = |row: PgRow| Ok((with_job(&row)?.0, row));
+    let locked = locked.into_iter().map(job).collect::<Attempt<_>>()?;
+    Ok(call.choose(locked, SystemClock.elapsed()))
+}
+
+fn with_job(row: &PgRow) -> Attempt<(JobId, &PgRow)> {
+    Ok((JobId(Columns::of(row).next()?), row))
 }
 
 /// What the upkeep does to many rows.
@@ -122,6 +94,15 @@ pub(super) enum Many<'a> {
 }
 
 impl Many<'_> {
+    pub(super) const fn operation(&self) -> Operation {
+        match self {
+            Self::Promote => Operation::Promote,
+            Self::Recall(_) => Operation::Recall,
+            Self::Expire => Operation::Expire,
+            Self::Prune(_) => Operation::Prune,
+        }
+    }
+
     /// Locks at most so many of the rows that it is about.
     fn lock(&self, statements: &Statements, limit: u32) -> Statement {
         let limit = i64::from(limit);
@@ -143,15 +124,6 @@ impl Many<'_> {
 }
 
 impl Change for &Many<'_> {
-    fn doing(&self) -> &'static str {
-        match self {
-            Many::Promote => "promote a job",
-            Many::Recall(_) => "recall a refused job",
-            Many::Expire => "end an expired job",
-            Many::Prune(_) => "prune a job",
-        }
-    }
-
     async fn write(
         &mut self,
         lane: &mut Lane<'_>,

@@ -20,13 +20,14 @@ use sqlx::postgres::PgRow;
 
 use super::PostgresStore;
 use super::error::{Attempt, Races, Trouble};
-use super::halves::Change;
+use super::halves::{Change, chosen};
 use super::lane::{Lane, Lanes, Wait};
 use super::migrate::SCHEMA_VERSION;
 use super::row::{self, Columns};
 use super::settle::{Taking, write};
 use super::sql::{Statement, Statements};
 use crate::clock::SystemClock;
+use crate::store::poison::{Operation, answer};
 
 impl PostgresStore {
     pub(super) async fn register_worker(&self, worker: &NewWorker) -> Attempt<WorkerId> {
@@ -47,23 +48,23 @@ impl PostgresStore {
 
     pub(super) async fn sweep_leases(&self, sweep: &Sweep) -> Attempt<Swept> {
         let mut races = Races::default();
-        let mut is_in_halves = self.poison().is_known();
+        let mut is_in_halves = self.poison().is_known(Operation::TakeBack);
         loop {
             match self.try_sweep(sweep, is_in_halves).await {
                 Err(trouble) if races.again(&trouble, self.random()).await => {}
                 Err(trouble) if trouble.is_of_a_row() && !is_in_halves => is_in_halves = true,
-                done => return done,
+                Err(trouble) => return Err(trouble),
+                Ok((swept, taken)) => return answer(swept, taken, Trouble::told),
             }
         }
     }
 
-    /// Takes all back together, or in halves where one row is in the way of the others.
-    async fn try_sweep(&self, sweep: &Sweep, is_in_halves: bool) -> Attempt<Swept> {
+    /// Takes all back together, or in halves where one row is in the way of the others. Answers also how the
+    /// halves went: what is committed is so however they did.
+    async fn try_sweep(&self, sweep: &Sweep, is_in_halves: bool) -> Attempt<(Swept, Attempt<u32>)> {
         let mut lane = self.lanes().begin(Wait::Brief).await?;
-        let mut most = sweep.limit;
         if is_in_halves {
             lane.check_at_once().await?;
-            most = most.saturating_add(self.poison().paused(SystemClock.elapsed()));
         }
         let expired = lane.fetch(self.statements().take_back().bind(micros(sweep.grace))).await?;
         let workers = expired.iter().map(|row| Columns::of(row).next().map(WorkerId));
@@ -73,23 +74,43 @@ impl PostgresStore {
             let ended: Vec<i64> = workers.iter().map(|worker| worker.0).collect();
             lane.fetch(self.statements().reclaim().bind(ended)).await?;
         }
-        let lost = lane.fetch(self.statements().lost_runs().bind(i64::from(most))).await?;
         let mut jobs = Vec::new();
-        for (by, ending, runs) in alike(lost, sweep)? {
-            let taken = Taken { by: &by, ending, draw: sweep.draw, noticed: Some(sweep) };
-            if is_in_halves {
-                let mut back = TakeBack { taken, jobs: &mut jobs };
-                let left = sweep.limit.saturating_sub(count(back.jobs));
-                self.write_in_halves(&mut lane, &mut back, &runs, left).await?;
-            } else {
+        let taken = if is_in_halves {
+            self.take_back_in_halves(&mut lane, sweep, &mut jobs).await?
+        } else {
+            let lost = self.statements().lost_runs().bind(i64::from(sweep.limit));
+            for (by, ending, runs) in alike(lane.fetch(lost).await?, sweep)? {
+                let taken = Taken { by: &by, ending, draw: sweep.draw, noticed: Some(sweep) };
                 let runs: Vec<&PgRow> = runs.iter().collect();
                 jobs.extend(taken.back(&mut lane, self.statements(), &runs).await?);
             }
-        }
+            Ok(0)
+        };
         jobs.sort_unstable();
         lane.commit().await?;
         self.ring_if(!jobs.is_empty());
-        Ok(Swept { workers, jobs })
+        Ok((Swept { workers, jobs }, taken))
+    }
+
+    /// Takes back all lost runs but those whose rows nobody can write.
+    async fn take_back_in_halves(
+        &self,
+        lane: &mut Lane<'_>,
+        sweep: &Sweep,
+        jobs: &mut Vec<(JobId, State)>,
+    ) -> Attempt<Attempt<u32>> {
+        let mut call = self.poison().call(Operation::TakeBack, sweep.limit);
+        if let Some(most) = call.look(SystemClock.elapsed()) {
+            let lost = lane.fetch(self.statements().lost_runs().bind(i64::from(most))).await?;
+            for lost in chosen(&call, lost)? {
+                for (by, ending, runs) in alike(lost, sweep)? {
+                    let taken = Taken { by: &by, ending, draw: sweep.draw, noticed: Some(sweep) };
+                    let mut back = TakeBack { taken, jobs: &mut *jobs };
+                    self.write_in_halves(lane, &mut call, &mut back, &runs).await?;
+                }
+            }
+        }
+        Ok(call.end())
     }
 }
 
@@ -100,10 +121,6 @@ struct TakeBack<'a> {
 }
 
 impl Change for TakeBack<'_> {
-    fn doing(&self) -> &'static str {
-        "take a job back"
-    }
-
     async fn write(
         &mut self,
         lane: &mut Lane<'_>,
@@ -115,10 +132,6 @@ impl Change for TakeBack<'_> {
         self.jobs.extend(taken);
         Ok(count)
     }
-}
-
-fn count(jobs: &[(JobId, State)]) -> u32 {
-    u32::try_from(jobs.len()).unwrap_or(u32::MAX)
 }
 
 impl PostgresStore {

@@ -14,6 +14,7 @@ use super::halves::Known;
 use super::row::Columns;
 use super::writer::Write;
 use super::{json, sql};
+use crate::store::poison::Operation;
 
 const PROMOTING: &str = "promoting jobs";
 /// What the error of an expired job says.
@@ -34,21 +35,21 @@ pub(super) async fn next_due<'c>(
     now: Timestamp,
     known: &Known,
 ) -> Result<Next> {
-    let limit = known.paused().saturating_add(1);
+    let Known { poison, clock } = known;
+    let elapsed = clock.elapsed();
+    let limit = poison.paused(Operation::Promote, elapsed).saturating_add(1);
     let rows = sqlx::query(sql::NEXT_DUE).bind(limit).fetch_all(connection).await;
-    for row in &rows.during(PROMOTING)? {
+    let due = |row: &SqliteRow| {
         let mut columns = Columns::new(row);
-        let (job, due_at) = (columns.number().during(PROMOTING)?, columns.instant());
-        if known.is_paused(JobId(job)) {
-            continue;
-        }
-        let due_at = due_at.during(PROMOTING)?;
-        return Ok(match due_at.since(now) {
-            Duration::ZERO => Next::Due,
-            due_in => Next::In(known.next_in().map_or(due_in, |retried_in| retried_in.min(due_in))),
-        });
+        Ok((JobId(columns.number()?), columns.instant()?.since(now)))
+    };
+    let due = rows.during(PROMOTING)?.iter().map(due).collect::<Result<Vec<_>, _>>();
+    let due_in = poison.first_free(Operation::Promote, due.during(PROMOTING)?, elapsed);
+    if due_in.is_some_and(|due_in| due_in.is_zero()) {
+        return Ok(Next::Due);
     }
-    Ok(known.next_in().map_or(Next::Nothing, Next::In))
+    let retried_in = poison.next_in(Operation::Promote, elapsed);
+    Ok(due_in.into_iter().chain(retried_in).min().map_or(Next::Nothing, Next::In))
 }
 
 impl Next {

@@ -1,8 +1,8 @@
 //! Many rows, written in halves where one of them would spoil it for all.
 //!
 //! A write that fails for the fault of a row is made again part by part, each under a savepoint of the same
-//! transaction, so that all but those at fault are written by one commit. What a known row does to a write,
-//! and when it is tried again: [`Poison`].
+//! transaction, so that all but those at fault are written by one commit. Which rows a write tries, and how
+//! far it goes: [`poison`](crate::store::poison).
 //!
 //! A trigger that says `RAISE(ROLLBACK)` ends the transaction itself, so it undoes the others all the same.
 
@@ -19,11 +19,11 @@ use sqlx::{Sqlite, SqliteConnection};
 use super::due::{EXPIRED_TEXT, record_expired};
 use super::error::{During, Result};
 use super::finish::finish;
-use super::operate::forget_pruned;
+use super::operate::{forget_pruned, prune_the_rest};
 use super::row::Columns;
-use super::writer::Write;
+use super::writer::{LONGEST_HOLD, Write};
 use super::{json, sql};
-use crate::store::poison::{Halves, Poison};
+use crate::store::poison::{Call, Halves, Operation, Poison};
 
 const DOING: &str = "writing rows apart";
 
@@ -36,67 +36,58 @@ pub(super) struct Known {
 
 impl Known {
     /// Together, unless a row is known.
-    pub(super) fn way(&self) -> Way {
-        if self.poison.is_known() { Way::InHalves } else { Way::Together }
+    pub(super) fn way(&self, operation: Operation) -> Way {
+        if self.poison.is_known(operation) { Way::InHalves } else { Way::Together }
     }
 
-    /// How many rows are passed over.
-    pub(super) fn paused(&self) -> u32 {
-        self.poison.paused(self.clock.elapsed())
+    /// A write of at most `limit` rows in halves, which holds the write lock no longer than others do.
+    pub(super) fn call(&self, operation: Operation, limit: u32) -> Call<'_, StoreError> {
+        let over_at = self.clock.elapsed().saturating_add(LONGEST_HOLD);
+        self.poison.call(operation, limit).until(over_at)
     }
 
-    pub(super) fn is_paused(&self, job: JobId) -> bool {
-        self.poison.is_paused(job, self.clock.elapsed())
+    /// How many rows the write looks at next; none where it is over.
+    pub(super) fn look(&self, call: &mut Call<'_, StoreError>) -> Option<u32> {
+        call.look(self.clock.elapsed())
     }
 
-    /// How long until the first of those that are passed over is tried again.
-    pub(super) fn next_in(&self) -> Option<Duration> {
-        self.poison.next_in(self.clock.elapsed())
+    /// Which of these rows, whose first column is the job, are tried: those in the second list last.
+    pub(super) fn chosen(
+        &self,
+        call: &Call<'_, StoreError>,
+        found: Vec<SqliteRow>,
+    ) -> Result<[Vec<SqliteRow>; 2]> {
+        let job = |row: SqliteRow| Ok((with_job(&row)?.0, row));
+        let found = found.into_iter().map(job).collect::<Result<_>>()?;
+        Ok(call.choose(found, self.clock.elapsed()))
     }
 
-    /// Writes rows, whose first column is the job, at most so many. Passes over those that are known to fail.
+    /// Writes rows that were chosen, whose first column is the job.
     pub(super) async fn write_in_halves(
         &self,
         tx: &mut SqliteConnection,
         now: Timestamp,
+        call: &mut Call<'_, StoreError>,
         change: &mut impl Change,
         rows: &[SqliteRow],
-        most: u32,
-    ) -> Result<Written> {
-        let mut tried = Vec::new();
-        for row in rows {
-            let job = JobId(Columns::new(row).number().during(DOING)?);
-            if !self.is_paused(job) {
-                tried.push((job, row));
-            }
-        }
-        tried.truncate(usize::try_from(most).unwrap_or(usize::MAX));
-        let mut halves = Halves::of(tried);
-        let mut written = Written { rows: 0, poison: 0, given_up: None };
-        while let Some(part) = halves.next() {
+    ) -> Result<()> {
+        let mut halves = Halves::of(rows.iter().map(with_job).collect::<Result<_>>()?);
+        while let Some(part) = call.next(&mut halves, self.clock.elapsed()) {
             let rows: Vec<&SqliteRow> = part.iter().map(|(_, row)| *row).collect();
-            sqlx::query(sql::SAVEPOINT).execute(&mut *tx).await.during(DOING)?;
-            match change.write(tx, now, &rows).await {
-                Ok(count) => {
-                    sqlx::query(sql::RELEASE).execute(&mut *tx).await.during(DOING)?;
-                    written.rows += count;
-                    halves.written();
-                    self.poison.cured(part.into_iter().map(|(job, _)| job));
+            match apart(tx, async |tx| change.write(tx, now, &rows).await).await? {
+                Ok(count) => call.written(part.into_iter().map(|(job, _)| job), count),
+                Err(error) => {
+                    let told = jobs_core::chain(&error);
+                    call.failed(&mut halves, part, (error, &told), self.clock.elapsed());
                 }
-                Err(error) if is_of_a_row(&error) => {
-                    sqlx::raw_sql(sql::UNDO).execute(&mut *tx).await.during(DOING)?;
-                    if let Some((job, _)) = halves.failed(part) {
-                        written.poison += 1;
-                        let told = jobs_core::chain(&error);
-                        self.poison.found(job, change.doing(), &told, self.clock.elapsed());
-                        written.given_up = halves.is_given_up().then_some(error);
-                    }
-                }
-                Err(error) => return Err(error),
             }
         }
-        Ok(written)
+        Ok(())
     }
+}
+
+fn with_job(row: &SqliteRow) -> Result<(JobId, &SqliteRow)> {
+    Ok((JobId(Columns::new(row).number().during(DOING)?), row))
 }
 
 /// How a write of many rows is made.
@@ -126,9 +117,6 @@ fn is_of_a_row(error: &StoreError) -> bool {
 
 /// A change of many rows.
 pub(super) trait Change {
-    /// What is done, for the line that tells of a row.
-    fn doing(&self) -> &'static str;
-
     /// Writes rows; answers how many.
     fn write(
         &mut self,
@@ -136,15 +124,6 @@ pub(super) trait Change {
         now: Timestamp,
         rows: &[&SqliteRow],
     ) -> impl Future<Output = Result<usize>> + Send;
-}
-
-/// What became of rows that were written in halves.
-pub(super) struct Written {
-    rows: usize,
-    /// How many can't be written at all.
-    poison: usize,
-    /// Why the rest was not tried.
-    given_up: Option<StoreError>,
 }
 
 /// A write of the upkeep, made in halves where a row is in the way of the others.
@@ -156,42 +135,59 @@ pub(super) struct Upkeep<W> {
     way: Way,
 }
 
+/// What is answered after the commit: what was refused takes nothing from what was written.
+pub(super) struct Upkept {
+    rows: u32,
+    refused: Option<StoreError>,
+}
+
+impl Upkept {
+    /// How many rows were written.
+    ///
+    /// # Errors
+    /// None at all could be, or what goes with them could not.
+    pub(super) fn rows(self) -> Result<u32> {
+        self.refused.map_or(Ok(self.rows), Err)
+    }
+}
+
 impl<W: Write<Answer = u32>> Upkeep<W> {
     pub(super) fn new(together: W, many: Many, limit: u32, known: Known) -> Self {
-        let way = known.way();
+        let way = known.way(many.operation());
         Self { together, many, limit, known, way }
     }
 
-    async fn in_halves(&mut self, tx: &mut SqliteConnection, now: Timestamp) -> Result<u32> {
-        let (mut rows, mut given_up) = (0, None);
-        while rows < self.limit && given_up.is_none() {
-            let most = self.limit - rows;
-            let found = self.many.find(now, most.saturating_add(self.known.paused()));
-            let found = found.fetch_all(&mut *tx).await.during(DOING)?;
-            let written = self.known.write_in_halves(tx, now, &mut self.many, &found, most).await?;
-            rows = rows.saturating_add(u32::try_from(written.rows).unwrap_or(u32::MAX));
-            given_up = written.given_up;
-            if written.poison == 0 {
-                break;
+    async fn in_halves(&mut self, tx: &mut SqliteConnection, now: Timestamp) -> Result<Upkept> {
+        let Self { many, limit, known, .. } = self;
+        let mut call = known.call(many.operation(), *limit);
+        while let Some(most) = known.look(&mut call) {
+            let found = many.find(now, most).fetch_all(&mut *tx).await.during(DOING)?;
+            for rows in known.chosen(&call, found)? {
+                known.write_in_halves(tx, now, &mut call, many, &rows).await?;
             }
         }
-        match given_up {
-            // Nothing at all is to be written.
-            Some(error) if rows == 0 => Err(error),
-            Some(_) | None => Ok(rows),
+        let ended = call.end();
+        let (rows, mut refused) = ended.map_or_else(|error| (0, Some(error)), |rows| (rows, None));
+        if let Many::Prune(_) = many
+            && rows < *limit
+        {
+            let rest = apart(tx, async |tx| prune_the_rest(tx, now, *limit).await).await?;
+            refused = refused.or(rest.err());
         }
+        Ok(Upkept { rows, refused })
     }
 }
 
 #[async_trait]
 impl<W: Write<Answer = u32>> Write for Upkeep<W> {
-    type Answer = u32;
+    type Answer = Upkept;
 
-    async fn run(&mut self, tx: &mut SqliteConnection, now: Timestamp) -> Result<u32> {
+    async fn run(&mut self, tx: &mut SqliteConnection, now: Timestamp) -> Result<Upkept> {
         match self.way {
             Way::Together => {
                 let tried = self.together.run(tx, now).await;
-                self.way.tried(tried)
+                let rows = self.way.tried(tried)?;
+                Ok(Upkept { rows, refused: None })
             }
             Way::Spoiled | Way::InHalves => {
                 self.way = Way::InHalves;
@@ -204,8 +200,30 @@ impl<W: Write<Answer = u32>> Write for Upkeep<W> {
         self.way == Way::Spoiled
     }
 
-    fn wakes(&self, rows: &u32) -> bool {
-        self.together.wakes(rows)
+    fn wakes(&self, upkept: &Upkept) -> bool {
+        self.together.wakes(&upkept.rows)
+    }
+}
+
+/// Makes a part of a transaction under a savepoint; what a row refuses of it is undone alone.
+///
+/// # Errors
+/// What is no row's fault. The transaction is to be undone.
+async fn apart<T>(
+    tx: &mut SqliteConnection,
+    part: impl AsyncFnOnce(&mut SqliteConnection) -> Result<T>,
+) -> Result<Result<T>> {
+    sqlx::query(sql::SAVEPOINT).execute(&mut *tx).await.during(DOING)?;
+    match part(&mut *tx).await {
+        Ok(written) => {
+            sqlx::query(sql::RELEASE).execute(&mut *tx).await.during(DOING)?;
+            Ok(Ok(written))
+        }
+        Err(error) if is_of_a_row(&error) => {
+            sqlx::raw_sql(sql::UNDO).execute(&mut *tx).await.during(DOING)?;
+            Ok(Err(error))
+        }
+        Err(error) => Err(error),
     }
 }
 
@@ -220,6 +238,15 @@ pub(super) enum Many {
 }
 
 impl Many {
+    const fn operation(&self) -> Operation {
+        match self {
+            Self::Promote => Operation::Promote,
+            Self::Recall(_) => Operation::Recall,
+            Self::Expire => Operation::Expire,
+            Self::Prune(_) => Operation::Prune,
+        }
+    }
+
     /// The refused jobs of routes.
     pub(super) fn recall(routes: &[Route]) -> Self {
         let routes: Vec<_> = routes.iter().map(Route::as_str).collect();
@@ -243,15 +270,6 @@ impl Many {
 }
 
 impl Change for Many {
-    fn doing(&self) -> &'static str {
-        match self {
-            Self::Promote => "promote a job",
-            Self::Recall(_) => "recall a refused job",
-            Self::Expire => "end an expired job",
-            Self::Prune(_) => "prune a job",
-        }
-    }
-
     async fn write(
         &mut self,
         tx: &mut SqliteConnection,

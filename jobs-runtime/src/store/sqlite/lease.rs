@@ -21,6 +21,7 @@ use super::signs::{Observer, Signs};
 use super::unreadable::end_unreadable;
 use super::writer::Write;
 use super::{json, sql};
+use crate::store::poison::{Operation, answer};
 
 /// A worker to be registered; its lock file is held already.
 pub(super) struct Register {
@@ -91,7 +92,8 @@ pub(super) struct TakeBack {
 
 impl TakeBack {
     pub(super) fn new(sweep: &Sweep, observer: Observer, known: Known) -> Self {
-        let (sweep, asked_at, way) = (sweep.clone(), observer.clock.elapsed(), known.way());
+        let way = known.way(Operation::TakeBack);
+        let (sweep, asked_at) = (sweep.clone(), observer.clock.elapsed());
         Self { sweep, asked_at, observer, known, way, open: Vec::new(), files: Vec::new() }
     }
 
@@ -114,9 +116,9 @@ impl TakeBack {
 
 #[async_trait]
 impl Write for TakeBack {
-    type Answer = Swept;
+    type Answer = TakenBack;
 
-    async fn run(&mut self, tx: &mut SqliteConnection, now: Timestamp) -> Result<Swept> {
+    async fn run(&mut self, tx: &mut SqliteConnection, now: Timestamp) -> Result<TakenBack> {
         const DOING: &str = SWEEPING;
         let elapsed = self.observer.clock.elapsed();
         self.observer.renewals.skip(elapsed.saturating_sub(self.asked_at));
@@ -133,14 +135,16 @@ impl Write for TakeBack {
             workers.push(worker.id);
         }
         let Sweep { by, limit, .. } = &self.sweep;
-        let mut jobs = match self.way {
+        let mut jobs = Vec::new();
+        let taken = match self.way {
             Way::Together => {
                 let taken = self.together(tx, now).await;
-                self.way.tried(taken)?
+                jobs = self.way.tried(taken)?;
+                Ok(0)
             }
             Way::Spoiled | Way::InHalves => {
                 self.way = Way::InHalves;
-                self.in_halves(tx, now).await?
+                self.in_halves(tx, now, &mut jobs).await?
             }
         };
         jobs.sort_unstable();
@@ -148,18 +152,18 @@ impl Write for TakeBack {
         let forget = sqlx::query(sql::FORGET_ABANDONED).bind(json::rows(&ids));
         forget.execute(&mut *tx).await.during(DOING)?;
         end_unreadable(tx, now, by, *limit).await?;
-        Ok(Swept { workers, jobs })
+        Ok(TakenBack { swept: Swept { workers, jobs }, taken })
     }
 
     fn is_to_be_repeated(&self) -> bool {
         self.way == Way::Spoiled
     }
 
-    fn wakes(&self, swept: &Swept) -> bool {
+    fn wakes(&self, TakenBack { swept, .. }: &TakenBack) -> bool {
         !swept.jobs.is_empty()
     }
 
-    fn committed(&mut self, swept: &Swept) {
+    fn committed(&mut self, TakenBack { swept, .. }: &TakenBack) {
         self.files.drain(..).for_each(LockFile::remove);
         self.observer.files.release_all_but(&self.open.iter().map(|worker| worker.id).collect());
         self.observer.files.tidy(&self.open.drain(..).map(|worker| worker.lock_file).collect());
@@ -175,28 +179,45 @@ impl TakeBack {
         now: Timestamp,
     ) -> Result<Vec<(JobId, State)>> {
         let mut jobs = Vec::new();
-        for (by, runs) in lost_runs(tx, &self.sweep, self.sweep.limit).await? {
+        let lost = sqlx::query(sql::LOST_RUNS).bind(self.sweep.limit).fetch_all(&mut *tx).await;
+        for (by, runs) in by_worker(lost.during(SWEEPING)?, &self.sweep).during(SWEEPING)? {
             let runs: Vec<&SqliteRow> = runs.iter().collect();
             jobs.extend(take_back(tx, now, (&by, &self.sweep), &runs).await?);
         }
         Ok(jobs)
     }
 
-    /// Takes back all lost runs but those whose rows nobody can write.
+    /// Takes back all lost runs but those whose rows nobody can write; answers how that went.
     async fn in_halves(
         &self,
         tx: &mut SqliteConnection,
         now: Timestamp,
-    ) -> Result<Vec<(JobId, State)>> {
-        let mut jobs = Vec::new();
-        let most = self.sweep.limit.saturating_add(self.known.paused());
-        for (by, runs) in lost_runs(tx, &self.sweep, most).await? {
-            let mut back = Back { by: &by, sweep: &self.sweep, jobs: &mut jobs };
-            let taken = u32::try_from(back.jobs.len()).unwrap_or(u32::MAX);
-            let left = self.sweep.limit.saturating_sub(taken);
-            self.known.write_in_halves(tx, now, &mut back, &runs, left).await?;
+        jobs: &mut Vec<(JobId, State)>,
+    ) -> Result<Result<u32>> {
+        let Self { sweep, known, .. } = self;
+        let mut call = known.call(Operation::TakeBack, sweep.limit);
+        if let Some(most) = known.look(&mut call) {
+            let lost = sqlx::query(sql::LOST_RUNS).bind(most).fetch_all(&mut *tx).await;
+            for lost in known.chosen(&call, lost.during(SWEEPING)?)? {
+                for (by, runs) in by_worker(lost, sweep).during(SWEEPING)? {
+                    let mut back = Back { by: &by, sweep, jobs: &mut *jobs };
+                    known.write_in_halves(tx, now, &mut call, &mut back, &runs).await?;
+                }
+            }
         }
-        Ok(jobs)
+        Ok(call.end())
+    }
+}
+
+/// What a sweep has done: the ends of leases stand, however the runs were taken back.
+pub(super) struct TakenBack {
+    swept: Swept,
+    taken: Result<u32>,
+}
+
+impl TakenBack {
+    pub(super) fn answer(self) -> Result<Swept> {
+        answer(self.swept, self.taken, |error| jobs_core::chain(error))
     }
 }
 
@@ -208,10 +229,6 @@ struct Back<'a> {
 }
 
 impl Change for Back<'_> {
-    fn doing(&self) -> &'static str {
-        "take a job back"
-    }
-
     async fn write(
         &mut self,
         tx: &mut SqliteConnection,
@@ -223,16 +240,6 @@ impl Change for Back<'_> {
         self.jobs.extend(taken);
         Ok(count)
     }
-}
-
-/// The runs of ended workers, by the worker that lost them.
-async fn lost_runs(
-    tx: &mut SqliteConnection,
-    sweep: &Sweep,
-    limit: u32,
-) -> Result<Vec<(Author, Vec<SqliteRow>)>> {
-    let lost = sqlx::query(sql::LOST_RUNS).bind(limit).fetch_all(tx).await.during(SWEEPING)?;
-    by_worker(lost, sweep).during(SWEEPING)
 }
 
 /// Takes back lost runs of one worker.

@@ -255,7 +255,8 @@ impl SqliteStore {
     where
         W: writer::Write<Answer = u32>,
     {
-        self.writer().write(Upkeep::new(together, many, limit, self.inner.known.clone())).await
+        let upkeep = Upkeep::new(together, many, limit, self.inner.known.clone());
+        self.writer().write(upkeep).await?.rows()
     }
 
     fn turn(&self) -> Result<Turn> {
@@ -391,7 +392,8 @@ impl Store for SqliteStore {
     }
 
     async fn sweep(&self, sweep: &Sweep) -> Result<Swept> {
-        self.writer().write(TakeBack::new(sweep, self.observer(), self.inner.known.clone())).await
+        let take_back = TakeBack::new(sweep, self.observer(), self.inner.known.clone());
+        self.writer().write(take_back).await?.answer()
     }
 
     async fn take_duty(&self, duty: Duty, worker: WorkerId) -> Result<bool> {

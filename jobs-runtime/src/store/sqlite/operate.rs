@@ -372,6 +372,20 @@ pub(super) async fn forget_pruned(
     over(tx, sql::FORGET_ABANDONED, ids, now, PRUNING).await
 }
 
+/// Forgets at most so many workers and builds that nobody asks for any more.
+pub(super) async fn prune_the_rest(
+    tx: &mut SqliteConnection,
+    now: Timestamp,
+    limit: u32,
+) -> Result<()> {
+    let long_ago = now.as_micros().saturating_sub(micros(WORKERS_KEPT));
+    let forget = sqlx::query_scalar(sql::PRUNE_WORKERS).bind(long_ago).bind(limit);
+    let workers: Vec<i64> = forget.fetch_all(&mut *tx).await.during(PRUNING)?;
+    over(tx, sql::PRUNE_DECLARATIONS, &workers, now, PRUNING).await?;
+    let forget = sqlx::query(sql::PRUNE_BUILDS).bind(long_ago).bind(limit);
+    forget.execute(tx).await.map(drop).during(PRUNING)
+}
+
 /// Finished jobs to be deleted.
 pub(super) struct Prune {
     pub(super) retention: Retention,
@@ -393,12 +407,7 @@ impl Write for Prune {
         let ids: Vec<i64> = prune.fetch_all(&mut *tx).await.during(PRUNING)?;
         forget_pruned(tx, now, &ids).await?;
         if u32::try_from(ids.len()).is_ok_and(|pruned| pruned < self.limit) {
-            let long_ago = before(WORKERS_KEPT);
-            let forget = sqlx::query_scalar(sql::PRUNE_WORKERS).bind(long_ago).bind(self.limit);
-            let workers: Vec<i64> = forget.fetch_all(&mut *tx).await.during(PRUNING)?;
-            over(tx, sql::PRUNE_DECLARATIONS, &workers, now, PRUNING).await?;
-            let forget = sqlx::query(sql::PRUNE_BUILDS).bind(long_ago).bind(self.limit);
-            forget.execute(tx).await.during(PRUNING)?;
+            prune_the_rest(tx, now, self.limit).await?;
         }
         Ok(u32::try_from(ids.len()).unwrap_or(u32::MAX))
     }

@@ -40,7 +40,7 @@ use super::wal::Wal;
 
 /// The write lock is held for at most this long before others get a turn; a single write that takes
 /// longer is not cut.
-const LONGEST_HOLD: Duration = Duration::from_millis(50);
+pub(super) const LONGEST_HOLD: Duration = Duration::from_millis(50);
 /// At most this many writes share a transaction.
 const LARGEST_BATCH: usize = 256;
 /// This many writes may queue before callers wait to queue theirs.
