@@ -34,6 +34,7 @@ const FORGOTTEN_AFTER: Duration = Duration::from_mins(2);
 /// Nobody comes back for a row sooner than that: pauses that end one after another are waited for together.
 const SOONEST: Duration = Duration::from_millis(100);
 /// More rows than that are not kept in mind for one operation: each call tries them with all others.
+/// So many rows a call looks at, and a server locks, beyond those that it is to write.
 const MOST_KNOWN: usize = 10_000;
 
 /// What is done to many rows at once.

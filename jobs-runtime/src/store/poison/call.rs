@@ -153,7 +153,8 @@ impl<'a, E> Call<'a, E> {
     }
 
     fn is_over(&self, now: Duration) -> bool {
-        let has_something_to_show = self.written > 0 || self.is_any_new;
+        // Rows that failed alone let others go first at the next call.
+        let has_something_to_show = self.written > 0 || self.last.is_some();
         self.has_given_up() || (now >= self.over_at && has_something_to_show)
     }
 
