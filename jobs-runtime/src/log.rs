@@ -43,6 +43,10 @@ pub(crate) static PROGRESS: Retried = Retried::new(
     "write how far runs have come",
     "can't write how far runs have come; trying again",
 );
+pub(crate) static LOOK: Retried = Retried::new(
+    "look for ready jobs",
+    "can't look for ready jobs; claiming where the last ones were",
+);
 pub(crate) static PROMOTE: Retried = Retried::new("promote", "can't promote; trying again");
 pub(crate) static SWEEP: Retried = Retried::new("sweep", "can't sweep; trying again");
 pub(crate) static SCHEDULE: Retried =

@@ -16,6 +16,7 @@ mod flush;
 #[cfg(feature = "http")]
 mod health;
 mod heartbeat;
+mod intake;
 mod lease;
 mod ledger;
 mod look;

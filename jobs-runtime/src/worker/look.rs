@@ -1,52 +1,65 @@
 //! Looks at the head of the ready index: which routes have ready jobs, and where their first ones are.
 //!
-//! 1. A look goes beside the claims, and no claim waits for it: where a snapshot is held for long, it
-//!    walks all that vacuum can't remove.
-//! 2. It shows what was ready when it was sent. What comes of a hint or a claim afterwards takes another
-//!    one.
-//! 3. Looks take a twentieth of the time at most, except that one begins [`RETURN`] after the last at the latest.
-//!    They are cheap mostly, and then what waits before the places of the claims is found at once.
+//! 1. A look goes beside the claims, which wait for it only where what is known is [`OLD`], and not for
+//!    longer than [`PATIENCE`]: where a snapshot is held for long, it walks all that vacuum can't remove.
+//! 2. It shows what was ready when it was sent. What comes or is claimed afterwards takes another one.
+//! 3. Mostly they are cheap, and follow each other so that they take a twentieth of the time: what waits
+//!    before the places of the claims is then found at once. One that takes longer is followed by a pause
+//!    of [`RETURN`], or of its own length if that is more.
 
 use std::panic::resume_unwind;
-use std::sync::Arc;
 use std::time::Duration;
 
 use jobs_core::StoreError;
 use jobs_core::store::ReadyRoute;
 use tokio::task::{JoinError, JoinSet};
 
-use super::shared::Shared;
-
-/// How soon at the latest a worker that always finds something returns to the head.
-pub(crate) const RETURN: Duration = Duration::from_millis(250);
-/// How many times as long as a look took it is from its begin to that of the next one.
+/// How soon after the last look a worker looks again whose claims always give something.
+const RETURN: Duration = Duration::from_millis(250);
+/// How soon it does where it was woken: a job of a higher priority may have come.
+const WOKEN: Duration = Duration::from_millis(50);
+/// Since when the last look was sent that a slot which gets free is not filled by any more.
+const OLD: Duration = Duration::from_millis(500);
+/// How long a free slot waits for a look.
+pub(super) const PATIENCE: Duration = Duration::from_millis(50);
+/// How many times as long as a look took is the pause behind it.
 const REST: u32 = 20;
 
 /// What a look saw.
-pub(crate) struct Seen {
-    pub(crate) routes: Vec<ReadyRoute>,
+#[derive(Debug)]
+pub(super) struct Seen {
+    pub(super) routes: Vec<ReadyRoute>,
     /// Whether nothing came and nothing was claimed since it was sent.
-    pub(crate) is_of_now: bool,
+    pub(super) is_of_now: bool,
 }
 
-#[derive(Default)]
+/// What a look answers, and when it ended on the clock of leases.
+pub(super) type Answer = (Result<Vec<ReadyRoute>, StoreError>, Duration);
+
+#[derive(Debug, Default)]
 pub(super) struct Looks {
     /// The one that is under way.
-    running: JoinSet<(Result<Vec<ReadyRoute>, StoreError>, Duration)>,
+    running: JoinSet<Answer>,
     /// What the last one saw, until it is taken in.
     seen: Option<Result<Seen, StoreError>>,
-    /// When the last one was sent, on the clock of leases.
+    /// When the last one was sent, and when it ended, on the clock of leases.
     sent_at: Option<Duration>,
-    /// How long that took.
-    took: Duration,
-    /// Whether something changed since that it may not have seen.
+    ended_at: Option<Duration>,
+    /// Whether something changed since it was sent that it may not have seen.
     is_outdated: bool,
+    /// Whether this worker was woken since.
+    was_woken: bool,
 }
 
 impl Looks {
-    /// Jobs came, or were claimed.
-    pub(super) fn changed(&mut self) {
+    /// Jobs were claimed.
+    pub(super) fn claimed(&mut self) {
         self.is_outdated = true;
+    }
+
+    /// Jobs came.
+    pub(super) fn woken(&mut self) {
+        (self.is_outdated, self.was_woken) = (true, true);
     }
 
     pub(super) fn is_running(&self) -> bool {
@@ -55,27 +68,46 @@ impl Looks {
 
     /// How long it is to the next one, of a worker whose claims give nothing.
     pub(super) fn rest(&self, now: Duration) -> Duration {
-        let rest = (self.took * REST).min(RETURN);
-        self.sent_at.map_or(Duration::ZERO, |at| (at + rest).saturating_sub(now))
+        self.left(now, self.pause())
     }
 
     /// Whether the next one is due, of a worker whose claims give something.
     pub(super) fn is_due(&self, now: Duration) -> bool {
-        !self.is_running() && self.sent_at.is_none_or(|at| at + RETURN <= now)
+        let usual = RETURN.max(self.took());
+        let gap = if self.was_woken { self.pause().max(WOKEN) } else { usual };
+        !self.is_running() && self.left(now, gap).is_zero()
+    }
+
+    /// Whether the next one is due before anything is claimed: what the last one saw says little of now.
+    pub(super) fn is_overdue(&self, now: Duration) -> bool {
+        let is_old = self.sent_at.is_none_or(|at| at + OLD <= now);
+        is_old && !self.is_running() && self.rest(now).is_zero()
+    }
+
+    /// The pause behind the last one.
+    fn pause(&self) -> Duration {
+        self.took().saturating_mul(REST).min(RETURN.max(self.took()))
+    }
+
+    fn took(&self) -> Duration {
+        let span = self.ended_at.zip(self.sent_at).map(|(ended, sent)| ended.saturating_sub(sent));
+        span.unwrap_or_default()
+    }
+
+    /// What is left of a gap behind the last one.
+    fn left(&self, now: Duration, gap: Duration) -> Duration {
+        self.ended_at.map_or(Duration::ZERO, |at| at.saturating_add(gap).saturating_sub(now))
     }
 
     /// Sends one; none may be under way.
-    pub(super) fn begin<S>(&mut self, shared: &Arc<Shared<S>>)
-    where
-        S: Send + Sync + 'static,
-    {
-        self.sent_at = Some(shared.elapsed());
-        self.is_outdated = false;
-        let shared = Arc::clone(shared);
-        self.running.spawn(async move {
-            let routes = shared.store().routes(&shared.settings.queues).await;
-            (routes, shared.elapsed())
-        });
+    pub(super) fn begin(
+        &mut self,
+        now: Duration,
+        look: impl Future<Output = Answer> + Send + 'static,
+    ) {
+        self.sent_at = Some(now);
+        (self.is_outdated, self.was_woken) = (false, false);
+        self.running.spawn(look);
     }
 
     /// Waits until the one under way is over; for ever where there is none. Cancel safe.
@@ -94,16 +126,27 @@ impl Looks {
         self.seen.take()
     }
 
-    fn end(&mut self, ended: Result<(Result<Vec<ReadyRoute>, StoreError>, Duration), JoinError>) {
+    /// Gives up the one under way.
+    pub(super) async fn close(&mut self) {
+        self.running.abort_all();
+        while let Some(ended) = self.running.join_next().await {
+            self.end(ended);
+        }
+    }
+
+    fn end(&mut self, ended: Result<Answer, JoinError>) {
         match ended {
             Ok((routes, ended_at)) => {
-                self.took = ended_at.saturating_sub(self.sent_at.unwrap_or(ended_at));
+                self.ended_at = Some(ended_at);
                 let is_of_now = !self.is_outdated;
                 self.seen = Some(routes.map(|routes| Seen { routes, is_of_now }));
             }
             Err(error) if error.is_panic() => resume_unwind(error.into_panic()),
-            // The runtime ends, and with it whoever would take it in.
+            // It was given up, or the runtime ends.
             Err(_) => {}
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

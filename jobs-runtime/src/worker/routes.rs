@@ -6,7 +6,7 @@
 //! 2. Of a route that it can't read it tries one job per cool-down, so that the job says why it
 //!    waits and a rollout stays cheap. Where other jobs come first, the try is made with the claims from
 //!    the head alone: a claim from many heads costs several times that from one.
-//! 3. A hint says only that jobs came. They are mostly of a route that gave some lately, so that is
+//! 3. A wake-up says only that jobs came. They are mostly of a route that gave some lately, so that is
 //!    guessed.
 //! 4. Suspects that it reads stand apart from all others. One that it can't read will not run here,
 //!    so it is tried like any foreign job.
@@ -127,11 +127,13 @@ impl Routes {
     /// there are any.
     pub(crate) fn guess(&mut self, now: Duration) -> bool {
         let guesses = self.known.iter().filter(|known| known.is_guess(now)).count();
-        let is_guessed = (1..=GUESSES).contains(&guesses);
-        for known in self.known.iter_mut().filter(|known| known.is_plain()) {
-            known.is_ready = is_guessed && known.is_guess(now);
+        if !(1..=GUESSES).contains(&guesses) {
+            return false;
         }
-        is_guessed
+        for known in self.known.iter_mut().filter(|known| known.is_plain()) {
+            known.is_ready = known.is_guess(now);
+        }
+        true
     }
 
     /// Whether suspects are ready that this build reads.

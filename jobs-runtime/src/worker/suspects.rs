@@ -48,8 +48,8 @@ impl Suspects {
         Self { lease, seen_at: None, is_running: false, holder: None, refused_at: None }
     }
 
-    /// Takes in whether a listing named suspects that this build reads.
-    pub(super) fn listed(&mut self, now: Duration, are_ready: bool) {
+    /// Takes in whether a look saw suspects that this build reads.
+    pub(super) fn looked(&mut self, now: Duration, are_ready: bool) {
         self.seen_at = are_ready.then(|| self.seen_at.unwrap_or(now));
     }
 

@@ -110,6 +110,20 @@ async fn an_idle_worker_runs_a_suspect_at_once_and_nothing_beside_it() {
 
 #[tokio::test]
 async fn a_worker_that_is_always_busy_makes_itself_clear_for_suspects() {
+    runs_suspects_alone("default", |worker| worker).await;
+}
+
+#[tokio::test]
+async fn a_worker_whose_queues_share_its_slots_makes_itself_clear_too() {
+    let shares = |worker: Worker<Company>| {
+        let worker = worker.queue("default").queue("other").queue("third");
+        worker.queue_weight("other", 2)
+    };
+    runs_suspects_alone("other", shares).await;
+}
+
+/// Suspects beside a backlog of others, which are in this queue.
+async fn runs_suspects_alone(queue: &str, set: impl Fn(Worker<Company>) -> Worker<Company>) {
     for jobs in open().await {
         let company = Company::default();
         let mut suspects = Vec::new();
@@ -117,8 +131,9 @@ async fn a_worker_that_is_always_busy_makes_itself_clear_for_suspects() {
             suspects.push(suspect(&jobs).await);
         }
         let total = 1_000;
-        jobs.enqueue_all((0..total).map(|_| act("innocent"))).await.unwrap();
-        let running = Running::start(counting(&jobs, &company));
+        let innocents = (0..total).map(|_| act("innocent"));
+        jobs.enqueue_all(innocents).queue(queue).await.unwrap();
+        let running = Running::start(set(counting(&jobs, &company)));
         for id in suspects {
             let record = ended(&jobs, id).await;
             assert_eq!(record.state, State::Succeeded);

@@ -120,7 +120,7 @@ fn too_many_routes_are_not_guessed() {
 }
 
 #[test]
-fn a_foreign_route_behind_others_is_asked_for_once_a_listing() {
+fn a_foreign_route_behind_others_is_asked_for_once_a_look() {
     let mut routes = Routes::default();
     listed(&mut routes, NOW);
     assert_eq!(routes.heads(NOW, 2, Plan::Apart).len(), 2);
@@ -145,7 +145,7 @@ fn a_foreign_route_is_tried_once_per_cool_down() {
     assert!(routes.next_probe_at().is_some_and(|at| at > NOW && at <= NOW + COOL_DOWN * 11 / 10));
     let later = NOW + COOL_DOWN / 2;
     listed(&mut routes, later);
-    assert_eq!(foreign(&routes, later), None, "a new listing does not end the cool-down");
+    assert_eq!(foreign(&routes, later), None, "a new look does not end the cool-down");
     let after = NOW + COOL_DOWN * 2;
     listed(&mut routes, after);
     assert_eq!(foreign(&routes, after), Some(1));

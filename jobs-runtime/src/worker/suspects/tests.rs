@@ -4,7 +4,7 @@ const NOW: Duration = Duration::from_secs(1_000);
 
 fn seen() -> Suspects {
     let mut suspects = Suspects::new(Lease::default());
-    suspects.listed(NOW, true);
+    suspects.looked(NOW, true);
     suspects
 }
 
@@ -15,12 +15,12 @@ fn after(span: u64) -> Duration {
 #[test]
 fn without_suspects_nothing_changes() {
     let mut suspects = seen();
-    suspects.listed(after(59), false);
+    suspects.looked(after(59), false);
     for held in [0, 5] {
         assert_eq!(suspects.plan(after(1_000), held, true), Plan::Apart);
         assert_eq!(suspects.plan(after(1_000), held, false), Plan::Apart);
     }
-    suspects.listed(after(1_000), true);
+    suspects.looked(after(1_000), true);
     assert_eq!(suspects.plan(after(1_059), 0, true), Plan::Apart, "the wait is counted anew");
 }
 
@@ -36,7 +36,7 @@ fn a_suspect_that_waited_a_minute_gets_a_worker_to_itself_and_after_five_runs_an
     let mut suspects = seen();
     assert_eq!(suspects.plan(after(59), 3, true), Plan::Apart);
     for second in [60, 299] {
-        suspects.listed(after(second), true);
+        suspects.looked(after(second), true);
         assert_eq!(suspects.plan(after(second), 3, true), Plan::Clear);
         assert_eq!(suspects.plan(after(second), 0, true), Plan::Alone);
     }
@@ -49,6 +49,6 @@ fn a_suspect_that_waited_a_minute_gets_a_worker_to_itself_and_after_five_runs_an
 fn nothing_is_claimed_beside_a_suspect_however_long_it_runs() {
     let mut suspects = seen();
     suspects.started();
-    suspects.listed(after(1), false);
+    suspects.looked(after(1), false);
     assert_eq!(suspects.plan(after(10_000), 1, true), Plan::Clear);
 }
