@@ -10,7 +10,7 @@ use std::time::Duration;
 use jobs_core::store::conformance::{MemorySubject, model};
 use jobs_core::store::{
     Author, CheckpointSave, Claim, Claimed, Enqueued, Head, Inspect, Leaving, NewWorker, Retention,
-    Saved, Settled, Standing, Store, Sweep,
+    Saved, Settled, Standing, Store, Sweep, Swept,
 };
 use jobs_core::{
     Budget, BuildId, ClaimedJob, Due, Ending, Fence, Kind, Ladder, Lease, MinReader, NewJob, Notes,
@@ -394,6 +394,24 @@ fn a_run_whose_row_is_held_while_its_worker_closes_is_given_up() {
 }
 
 /// A prune whose transaction is open has its rows locked and deleted, and is nobody else's business.
+/// Workers sweep all the time, and nearly always there is nothing.
+#[test]
+fn a_sweep_that_finds_nothing_writes_nothing() {
+    with_store(async |subject| {
+        let store = &subject.store;
+        store.enqueue(&[job()]).await.unwrap();
+        let worker = store.register(&worker()).await.unwrap();
+        assert_eq!(claimed(store, 1).await.len(), 1);
+        let mut shell = subject.outside.begin().await.unwrap();
+        let schema = quoted(&subject.schema);
+        let lock = format!("LOCK TABLE {schema}.worker, {schema}.job IN SHARE MODE");
+        shell.execute(AssertSqlSafe(lock)).await.unwrap();
+        let by = Author { worker: Some(worker), build: BuildId::new("b").unwrap() };
+        let sweep = Sweep { by, grace: Duration::ZERO, limit: 10, draw: 0 };
+        assert_eq!(store.sweep(&sweep).await.unwrap(), Swept::default());
+    });
+}
+
 #[test]
 fn a_prune_that_has_not_ended_keeps_nobody_from_claiming_and_settling() {
     with_store(async |subject| {

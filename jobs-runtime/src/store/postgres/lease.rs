@@ -47,6 +47,12 @@ impl PostgresStore {
     }
 
     pub(super) async fn sweep_leases(&self, sweep: &Sweep) -> Attempt<Swept> {
+        // Mostly there is nothing, which one statement says.
+        let due = self.statements().sweep_due().bind(micros(sweep.grace));
+        let due = self.lanes().one(due).await?;
+        if !due.first().map_or(Ok(false), |row| Columns::of(row).next())? {
+            return Ok(Swept::default());
+        }
         let mut races = Races::default();
         let mut is_in_halves = self.poison().is_known(Operation::TakeBack);
         loop {

@@ -62,7 +62,7 @@ statements! {
         checkpoint, checkpoint_one, claim, claim_head, claimed_checkpoints, done, enqueue,
         enqueue_twins, enqueue_unique, held, meta, note_progress, notify, promote, record_events,
         renew, reread, routes, same_store, settle_done, settle_fresh, settle_read, standing,
-        take_duty, worker_open,
+        sweep_due, take_duty, worker_open,
     }
     fresh {
         abandon, abandon_locked, advance, briefs, briefs_of, builds, cancel_waiting, close, count_due, counts, declare, delete_finished,
