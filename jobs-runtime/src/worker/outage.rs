@@ -1,8 +1,8 @@
 //! Whether the store answers, as the calls of one worker see it, told once for all calls.
 //!
 //! Only a store that is away makes an outage. What it refuses is told by the call that it refused, and what it
-//! does not take of a single run, while it answers others, by the name of its job. It is over by the answers to those calls that come by themselves, and soon: claims, settlements, promotions and
-//! renewals.
+//! does not take of a single run, while it answers others, by the name of its job. It is over by the answers
+//! to those calls that come by themselves, and soon: claims, settlements, promotions and renewals.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
