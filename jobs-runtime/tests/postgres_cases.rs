@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use jobs_core::store::conformance::{MemorySubject, model};
 use jobs_core::store::{
-    Author, CheckpointSave, Claim, Claimed, Enqueued, Head, Inspect, Leaving, NewWorker, Retention,
-    Saved, Settled, Standing, Store, Sweep, Swept,
+    Author, Cancelled, CheckpointSave, Claim, Claimed, Enqueued, Head, Inspect, Leaving, NewWorker,
+    Operate, Retention, Saved, Settled, Standing, Store, Sweep, Swept,
 };
 use jobs_core::{
     Budget, BuildId, ClaimedJob, Due, Ending, Fence, Kind, Ladder, Lease, MinReader, NewJob, Notes,
@@ -394,6 +394,43 @@ fn a_run_whose_row_is_held_while_its_worker_closes_is_given_up() {
 }
 
 /// A prune whose transaction is open has its rows locked and deleted, and is nobody else's business.
+/// An enqueue of unique jobs locks those that are there in order of key: what waits for a row holds none that
+/// the enqueue may wait for.
+#[test]
+fn a_cancel_of_several_jobs_locks_them_in_order_of_key() {
+    with_store(async |subject| {
+        let keyed = |key: &str| NewJob { unique_key: Some(UniqueKey::new(key).unwrap()), ..job() };
+        let last = subject.store.enqueue(&[keyed("b")]).await.unwrap()[0].id();
+        let first = subject.store.enqueue(&[keyed("a")]).await.unwrap()[0].id();
+        assert!(last < first);
+        let schema = quoted(&subject.schema);
+        let lock = |id: jobs_core::JobId| {
+            AssertSqlSafe(format!("SELECT FROM {schema}.job WHERE id = {id} FOR UPDATE NOWAIT"))
+        };
+        let mut shell = subject.outside.begin().await.unwrap();
+        shell.execute(lock(first)).await.unwrap();
+        let holder = sqlx::query_scalar::<_, i32>("SELECT pg_backend_pid()");
+        let holder = holder.fetch_one(&mut *shell).await.unwrap();
+        let beside = async {
+            let waits =
+                "SELECT count(*) FROM pg_stat_activity WHERE $1 = ANY (pg_blocking_pids(pid))";
+            let is_waited_for = async || {
+                let waiting = sqlx::query_scalar::<_, i64>(waits).bind(holder);
+                waiting.fetch_one(&subject.outside).await.unwrap() > 0
+            };
+            while !is_waited_for().await {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            shell.execute(lock(last)).await.expect("what waits for the first holds no other");
+            shell.rollback().await.unwrap();
+        };
+        let ids = [last, first];
+        let both = async { tokio::join!(subject.store.cancel(&ids), beside) };
+        let (cancelled, ()) = tokio::time::timeout(Duration::from_secs(8), both).await.unwrap();
+        assert_eq!(cancelled.unwrap(), [Cancelled::Cancelled; 2]);
+    });
+}
+
 /// Workers sweep all the time, and nearly always there is nothing.
 #[test]
 fn a_sweep_that_finds_nothing_writes_nothing() {

@@ -4,8 +4,8 @@
 //!    longer than [`PATIENCE`]: where a snapshot is held for long, it walks all that vacuum can't remove.
 //! 2. It shows what was ready when it was sent. What comes or is claimed afterwards takes another one.
 //! 3. Mostly they are cheap, and follow each other so that they take a twentieth of the time: what waits
-//!    before the places of the claims is then found at once. One that takes longer is followed by a pause
-//!    of [`RETURN`], or of its own length if that is more.
+//!    before the places of the claims is then found at once. Where two in a row take longer, a pause of
+//!    [`RETURN`] follows, or of their own length if that is more.
 
 use std::panic::resume_unwind;
 use std::time::Duration;
@@ -22,7 +22,7 @@ const WOKEN: Duration = Duration::from_millis(50);
 const OLD: Duration = Duration::from_millis(500);
 /// How long a free slot waits for a look.
 pub(super) const PATIENCE: Duration = Duration::from_millis(50);
-/// How many times as long as a look took is the pause behind it.
+/// How many times as long as looks take is the pause behind one.
 const REST: u32 = 20;
 
 /// What a look saw.
@@ -45,6 +45,8 @@ pub(super) struct Looks {
     /// When the last one was sent, and when it ended, on the clock of leases.
     sent_at: Option<Duration>,
     ended_at: Option<Duration>,
+    /// How long the last two took.
+    took: [Duration; 2],
     /// Whether something changed since it was sent that it may not have seen.
     is_outdated: bool,
     /// Whether this worker was woken since.
@@ -89,9 +91,9 @@ impl Looks {
         self.took().saturating_mul(REST).min(RETURN.max(self.took()))
     }
 
+    /// How long they take: a single slow one says nothing.
     fn took(&self) -> Duration {
-        let span = self.ended_at.zip(self.sent_at).map(|(ended, sent)| ended.saturating_sub(sent));
-        span.unwrap_or_default()
+        self.took[0].min(self.took[1])
     }
 
     /// What is left of a gap behind the last one.
@@ -137,6 +139,8 @@ impl Looks {
     fn end(&mut self, ended: Result<Answer, JoinError>) {
         match ended {
             Ok((routes, ended_at)) => {
+                let took = ended_at.saturating_sub(self.sent_at.unwrap_or(ended_at));
+                self.took = [self.took[1], took];
                 self.ended_at = Some(ended_at);
                 let is_of_now = !self.is_outdated;
                 self.seen = Some(routes.map(|routes| Seen { routes, is_of_now }));

@@ -172,12 +172,9 @@ pub(crate) async fn until_succeeded(jobs: &Jobs, wanted: u64) {
 /// Waits until nothing waits or runs.
 pub(crate) async fn until_idle(jobs: &Jobs) {
     until("nothing waits or runs any more", SOON, async || {
-        for state in [State::Ready, State::Running, State::Scheduled] {
-            if count(jobs, state).await != Some(0) {
-                return false;
-            }
-        }
-        true
+        // By one statement: from one to the next a job can change its state.
+        let counts = jobs.inspect().counts().await;
+        counts.is_ok_and(|counts| counts.iter().all(|count| count.state.is_finished()))
     })
     .await;
 }

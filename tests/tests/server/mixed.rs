@@ -213,7 +213,9 @@ async fn a_mixed_load_meets_no_deadlock_and_no_error() {
     let mut shell = shell(&cluster.url()).await;
     let deadlocks = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()";
     let deadlocks: i64 = sqlx::query_scalar(deadlocks).fetch_one(&mut shell).await.unwrap();
-    assert_eq!(deadlocks, 0);
+    let log = cluster.read_log();
+    let told = log.lines().skip_while(|line| !line.contains("deadlock detected")).take(40);
+    assert_eq!(deadlocks, 0, "{}", told.collect::<Vec<_>>().join("\n"));
     let (ran, least) = (load.ran.load(Ordering::Relaxed), sized(500, 100_000));
     println!("{ran} runs");
     assert!(ran >= least, "{ran} runs");

@@ -195,15 +195,21 @@ impl PostgresStore {
             lines.push(Line { fence, number: next(row.events), event });
             ready.push(id.0);
         }
-        ready.sort_unstable();
-        let write = self
-            .statements()
-            .redrive()
-            .bind(ready.clone())
-            .bind(redrive.keeps_counters)
-            .bind(redrive.forgets_checkpoint)
-            .bind(redrive.makes_new_key);
-        lane.fetch(write).await?;
+        // Those that take a key go one by one, in the order in which an enqueue takes keys: two that wait for
+        // a key never wait for each other.
+        let key = |id: &i64| found.get(&JobId(*id))?.key.as_ref().map(|(kind, key)| (key, kind));
+        ready.sort_by_key(|id| (key(id), *id));
+        let (plain, keyed) = ready.split_at(ready.partition_point(|id| key(id).is_none()));
+        for jobs in plain.chunks(plain.len().max(1)).chain(keyed.chunks(1)) {
+            let write = self
+                .statements()
+                .redrive()
+                .bind(jobs.to_vec())
+                .bind(redrive.keeps_counters)
+                .bind(redrive.forgets_checkpoint)
+                .bind(redrive.makes_new_key);
+            lane.fetch(write).await?;
+        }
         if redrive.forgets_checkpoint {
             lane.fetch(self.statements().forget_checkpoints().bind(ready)).await?;
         }

@@ -8,13 +8,15 @@ const fn ms(count: u64) -> Duration {
     Duration::from_millis(count)
 }
 
-/// Looks of which the last was sent now and took so long.
+/// Two looks that took so long, the last of which was sent now.
 async fn looked(took: Duration) -> Looks {
     let mut looks = Looks::default();
-    assert_eq!(looks.rest(NOW), Duration::ZERO, "the first comes at once");
-    looks.begin(NOW, async move { (Ok(Vec::new()), NOW + took) });
-    assert!(looks.is_running() && looks.take().is_none());
-    looks.ended().await;
+    for sent_at in [NOW.saturating_sub(took), NOW] {
+        assert_eq!(looks.rest(sent_at), Duration::ZERO, "a single one is followed by no pause");
+        looks.begin(sent_at, async move { (Ok(Vec::new()), sent_at + took) });
+        assert!(looks.is_running());
+        looks.ended().await;
+    }
     looks
 }
 
@@ -53,7 +55,7 @@ async fn a_look_is_of_now_unless_something_came_or_was_claimed_since() {
 
 #[tokio::test]
 async fn a_look_that_fails_is_told_once_and_followed_by_a_pause() {
-    let mut looks = Looks::default();
+    let mut looks = looked(ms(30_000)).await;
     let error = StoreError::new(StoreErrorKind::Busy, "it took too long");
     looks.begin(NOW, async { (Err(error), NOW + ms(30_000)) });
     looks.ended().await;

@@ -1,9 +1,11 @@
 -- Ends the waiting jobs among these as cancelled; answers which, with the number of their event.
+-- Rows are locked in order of key, as an enqueue of unique jobs locks those that are there: two that wait for
+-- rows never wait for each other.
 -- $1 array of job ids.
 WITH waiting AS MATERIALIZED (
     SELECT job.id FROM {schema}.job AS job
     WHERE job.id = ANY ($1::bigint[]) AND job.state IN ('scheduled', 'ready')
-    ORDER BY job.id
+    ORDER BY job.unique_key COLLATE "C" NULLS FIRST, job.kind, job.id
     FOR NO KEY UPDATE
 )
 UPDATE {schema}.job

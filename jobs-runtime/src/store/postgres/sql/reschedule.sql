@@ -1,5 +1,7 @@
 -- Changes when waiting jobs are due and how urgent they are; answers which, with the number of
 -- their event.
+-- Rows are locked in order of key, as an enqueue of unique jobs locks those that are there: two that wait for
+-- rows never wait for each other.
 -- $1 array of job ids, $2 priority or null, $3 due in microseconds from now or null, $4 due_at_us or
 -- null.
 WITH waiting AS MATERIALIZED (
@@ -16,7 +18,7 @@ WITH waiting AS MATERIALIZED (
     CROSS JOIN LATERAL (
         SELECT job.id FROM {schema}.job AS job
         WHERE job.id = ANY ($1::bigint[]) AND job.state IN ('scheduled', 'ready')
-        ORDER BY job.id
+        ORDER BY job.unique_key COLLATE "C" NULLS FIRST, job.kind, job.id
         FOR NO KEY UPDATE
     ) AS job
 )
