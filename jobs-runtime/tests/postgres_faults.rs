@@ -60,36 +60,44 @@ fn a_held_key_delays_no_settlement_of_others() {
     });
 }
 
+/// Two enqueues in transactions, which go on together once each waits for its gate: one for the key "a", the
+/// other for "b".
+async fn enqueue_past_gates(subject: &TestStore, calls: [Vec<NewJob>; 2]) -> [Vec<Enqueued>; 2] {
+    let pid = "SELECT pg_backend_pid()";
+    let mut held = subject.store.begin().await.unwrap();
+    let held_by: i32 = sqlx::query_scalar(pid).fetch_one(&mut *held).await.unwrap();
+    subject.store.enqueue_in(&mut held, &["a", "b"].map(keyed)).await.unwrap();
+    let calls = calls.map(|jobs| {
+        let store = subject.store.clone();
+        tokio::spawn(async move {
+            let mut tx = store.begin().await.unwrap();
+            let answers = store.enqueue_in(&mut tx, &jobs).await?;
+            tx.commit().await.unwrap();
+            Ok::<_, jobs_core::StoreError>(answers)
+        })
+    });
+    let waiting = format!(
+        "SELECT count(*) FROM pg_stat_activity WHERE {held_by} = ANY (pg_blocking_pids(pid))"
+    );
+    let both_wait = async {
+        while subject.number(&waiting).await < 2 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(8), both_wait).await.expect("each meets its gate");
+    held.rollback().await.unwrap();
+    let [one, other] = calls;
+    [one.await, other.await].map(|answer| answer.unwrap().expect("no victim of a deadlock"))
+}
+
 /// Each has taken its first thousand keys when it meets those of the other.
 #[test]
 fn two_transactions_with_thousands_of_keys_wait_for_each_other_in_no_circle() {
     with_store(async |subject| {
-        let pid = "SELECT pg_backend_pid()";
-        let mut held = subject.store.begin().await.unwrap();
-        let held_by: i32 = sqlx::query_scalar(pid).fetch_one(&mut *held).await.unwrap();
-        let gates = ["a", "b"].map(keyed);
-        subject.store.enqueue_in(&mut held, &gates).await.unwrap();
         let number = |nth: u32| keyed(&format!("k{nth:04}"));
         let one = (0..1_000).map(number).chain([keyed("a")]).chain((1_000..1_500).map(number));
         let other = (1_000..2_000).map(number).chain([keyed("b")]).chain((0..500).map(number));
-        let calls = [one.collect::<Vec<_>>(), other.collect()].map(|jobs| {
-            let store = subject.store.clone();
-            tokio::spawn(async move {
-                let mut tx = store.begin().await.unwrap();
-                let answers = store.enqueue_in(&mut tx, &jobs).await?;
-                tx.commit().await.unwrap();
-                Ok::<_, jobs_core::StoreError>(answers)
-            })
-        });
-        let waiting = format!(
-            "SELECT count(*) FROM pg_stat_activity WHERE {held_by} = ANY (pg_blocking_pids(pid))"
-        );
-        while subject.number(&waiting).await < 2 {
-            tokio::task::yield_now().await;
-        }
-        held.rollback().await.unwrap();
-        for call in calls {
-            let answers = call.await.unwrap().expect("neither is the victim of a deadlock");
+        for answers in enqueue_past_gates(&subject, [one.collect(), other.collect()]).await {
             let added = |answer: &Enqueued| matches!(answer, Enqueued::Added(_));
             let ids: Vec<_> =
                 answers.iter().filter(|it| added(it)).map(|answer| answer.id()).collect();
@@ -107,31 +115,10 @@ fn two_transactions_with_thousands_of_keys_wait_for_each_other_in_no_circle() {
 fn two_transactions_that_mix_scopes_of_keys_wait_for_each_other_in_no_circle() {
     with_store(async |subject| {
         subject.store.enqueue(&["k1", "k2"].map(keyed)).await.unwrap();
-        let pid = "SELECT pg_backend_pid()";
-        let mut held = subject.store.begin().await.unwrap();
-        let held_by: i32 = sqlx::query_scalar(pid).fetch_one(&mut *held).await.unwrap();
-        subject.store.enqueue_in(&mut held, &["a", "b"].map(keyed)).await.unwrap();
         let scoped = |key| NewJob { unique_while: UniqueWhile::Running, ..keyed(key) };
         let one = [keyed("a"), keyed("k1"), scoped("k2")];
         let other = [keyed("b"), scoped("k1"), keyed("k2")];
-        let calls = [one, other].map(|jobs| {
-            let store = subject.store.clone();
-            tokio::spawn(async move {
-                let mut tx = store.begin().await.unwrap();
-                let answers = store.enqueue_in(&mut tx, &jobs).await?;
-                tx.commit().await.unwrap();
-                Ok::<_, jobs_core::StoreError>(answers)
-            })
-        });
-        let waiting = format!(
-            "SELECT count(*) FROM pg_stat_activity WHERE {held_by} = ANY (pg_blocking_pids(pid))"
-        );
-        while subject.number(&waiting).await < 2 {
-            tokio::task::yield_now().await;
-        }
-        held.rollback().await.unwrap();
-        for call in calls {
-            let answers = call.await.unwrap().expect("neither is the victim of a deadlock");
+        for answers in enqueue_past_gates(&subject, [one.into(), other.into()]).await {
             let is_added = |answer: &Enqueued| matches!(answer, Enqueued::Added(_));
             assert_eq!(answers.iter().map(is_added).collect::<Vec<_>>(), [true, false, false]);
         }
