@@ -8,15 +8,8 @@ mod postgres_support;
 use std::time::Duration;
 
 use jobs_core::store::conformance::{MemorySubject, model};
-use jobs_core::store::{
-    Author, Cancelled, CheckpointSave, Claim, Claimed, Enqueued, Head, Inspect, Leaving, NewWorker,
-    Operate, Retention, Saved, Settled, Standing, Store, Sweep, Swept,
-};
-use jobs_core::{
-    Budget, BuildId, ClaimedJob, Due, Ending, Fence, Kind, Ladder, Lease, MinReader, NewJob, Notes,
-    OnConflict, Priority, QueueName, Run, State, StoreErrorKind, UniqueKey, UniqueWhile, Version,
-    WorkerName, transition,
-};
+use jobs_core::store::{Author, Enqueued, Inspect, Store, Sweep, Swept};
+use jobs_core::{Budget, BuildId, NewJob, QueueName, State, StoreErrorKind, UniqueKey};
 use jobs_runtime::store::postgres::{PostgresOptions, PostgresStore};
 use sqlx::postgres::PgPoolOptions;
 use sqlx::{AssertSqlSafe, Executor, Row};
@@ -24,76 +17,9 @@ use tokio::task::JoinSet;
 
 use lines::Lines;
 use postgres_support::{
-    TestStore, block_on, connect, fresh_name, quoted, server_url, server_url_with, with_schema,
-    with_store,
+    TestStore, block_on, claimed, connect, drain, fresh_name, job, quoted, save, server_url,
+    server_url_with, with_schema, with_store, worker,
 };
-
-fn job() -> NewJob {
-    NewJob {
-        queue: QueueName::default(),
-        kind: Kind::new("a").unwrap(),
-        version: Version::new(1, 0, 0),
-        min_reader: MinReader { major: 1, minor: 0 },
-        payload: "{}".to_owned(),
-        headers: None,
-        priority: Priority::default(),
-        due: Due::In(Duration::ZERO),
-        unique_key: None,
-        unique_while: UniqueWhile::default(),
-        on_conflict: OnConflict::default(),
-        expires_in: None,
-        budget: Budget::default(),
-        build: None,
-    }
-}
-
-fn worker() -> NewWorker {
-    NewWorker {
-        name: WorkerName::new("w").unwrap(),
-        build: BuildId::new("b").unwrap(),
-        manifest: "{}".to_owned(),
-        lease: Lease::default(),
-    }
-}
-
-/// Claims and finishes until nothing is ready; answers how many.
-async fn drain(store: &PostgresStore) -> usize {
-    let worker = store.register(&worker()).await.unwrap();
-    let by = Author { worker: Some(worker), build: BuildId::new("b").unwrap() };
-    let mut done = 0;
-    loop {
-        let routes = store.routes(&[QueueName::default()]).await.unwrap();
-        let heads: Vec<Head> = routes.into_iter().map(|listed| listed.head(50)).collect();
-        let claim = Claim { worker, heads: &heads, limit: 50 };
-        let Claimed::Jobs(jobs) = store.claim(claim).await.unwrap() else {
-            panic!("the worker is open")
-        };
-        if heads.is_empty() {
-            return done;
-        }
-        let settle = |job| transition(&Run::from(job), &Ending::Done, &Ladder::default(), 0);
-        let settlements: Vec<_> = jobs.iter().map(settle).collect();
-        let settled = store.settle(&by, &settlements).await.unwrap();
-        assert!(settled.iter().all(|it| *it == Settled::Applied(State::Succeeded)), "{settled:?}");
-        done += jobs.len();
-    }
-}
-
-/// What a new worker claims of the default queue.
-async fn claimed(store: &PostgresStore, limit: u32) -> Vec<ClaimedJob> {
-    let worker = store.register(&worker()).await.unwrap();
-    let routes = store.routes(&[QueueName::default()]).await.unwrap();
-    let heads: Vec<Head> = routes.into_iter().map(|listed| listed.head(limit)).collect();
-    match store.claim(Claim { worker, heads: &heads, limit }).await.unwrap() {
-        Claimed::Jobs(jobs) => jobs,
-        Claimed::WorkerEnded => panic!("the worker is open"),
-    }
-}
-
-fn save(fence: Fence, text: &str) -> CheckpointSave {
-    let (version, min_reader) = (Version::new(1, 0, 0), MinReader { major: 1, minor: 0 });
-    CheckpointSave { fence, version, min_reader, text: text.to_owned(), keeps_failures: false }
-}
 
 #[test]
 fn a_plain_insert_of_another_language_is_a_job() {
@@ -310,46 +236,6 @@ fn a_transaction_on_another_database_is_told_apart() {
 }
 
 #[test]
-fn a_row_locked_by_an_application_is_stepped_over() {
-    with_store(async |subject| {
-        subject.store.enqueue(&[job(), job(), job()]).await.unwrap();
-        let mut tx = subject.outside.begin().await.unwrap();
-        let lock =
-            format!("SELECT FROM {}.job ORDER BY id LIMIT 1 FOR UPDATE", quoted(&subject.schema));
-        tx.execute(sqlx::raw_sql(AssertSqlSafe(lock.as_str()))).await.unwrap();
-        let jobs = claimed(&subject.store, 2).await;
-        assert_eq!(jobs.iter().map(|job| job.fence.job.0).collect::<Vec<_>>(), [2, 3]);
-        tx.rollback().await.unwrap();
-    });
-}
-
-#[test]
-fn a_checkpoint_of_a_row_that_stays_locked_is_told_apart_from_those_beside_it() {
-    with_schema(async |schema| {
-        let options = PostgresOptions::default().schema(&schema);
-        let options = options.patience(Duration::from_millis(50));
-        let subject = TestStore::open_with(options, &schema).await;
-        subject.store.enqueue(&[job(), job(), job()]).await.unwrap();
-        let runs = claimed(&subject.store, 3).await;
-        let mut tx = subject.outside.begin().await.unwrap();
-        let held = runs[1].fence.job.0;
-        let lock =
-            format!("SELECT FROM {}.job WHERE id = {held} FOR UPDATE", quoted(&subject.schema));
-        tx.execute(sqlx::raw_sql(AssertSqlSafe(lock.as_str()))).await.unwrap();
-        let saves: Vec<_> = runs.iter().map(|run| save(run.fence, "[1]")).collect();
-        let answers = subject.store.checkpoint(&saves).await.unwrap();
-        let is_saved = Saved::Answered(Standing::Held);
-        assert_eq!(answers, [is_saved, Saved::Locked, is_saved]);
-        assert_eq!(subject.store.checkpoint(&saves[1..2]).await.unwrap(), [Saved::Locked]);
-        let stored = "SELECT count(*) FROM {schema}.checkpoint";
-        assert_eq!(subject.number(stored).await, 2);
-        tx.rollback().await.unwrap();
-        assert_eq!(subject.store.checkpoint(&saves).await.unwrap(), [is_saved; 3]);
-        assert_eq!(subject.number(stored).await, 3);
-    });
-}
-
-#[test]
 fn an_error_behind_a_saved_checkpoint_does_not_say_that_nothing_was_done() {
     with_store(async |subject| {
         subject.store.enqueue(&[job()]).await.unwrap();
@@ -361,73 +247,6 @@ fn an_error_behind_a_saved_checkpoint_does_not_say_that_nothing_was_done() {
         let error = subject.store.checkpoint(&both).await.unwrap_err();
         assert!(error.is_ambiguous(), "{error}");
         assert_eq!(subject.number("SELECT number FROM {schema}.checkpoint").await, 1);
-    });
-}
-
-/// A transaction of the application may hold a run's row for longer than a drain has time.
-#[test]
-fn a_run_whose_row_is_held_while_its_worker_closes_is_given_up() {
-    with_store(async |subject| {
-        let store = &subject.store;
-        let ids: Vec<_> =
-            store.enqueue(&[job(), job()]).await.unwrap().into_iter().map(Enqueued::id).collect();
-        let worker = store.register(&worker()).await.unwrap();
-        let by = Author { worker: Some(worker), build: BuildId::new("b").unwrap() };
-        let routes = store.routes(&[QueueName::default()]).await.unwrap();
-        let heads: Vec<Head> = routes.into_iter().map(|listed| listed.head(2)).collect();
-        let taken = store.claim(Claim { worker, heads: &heads, limit: 2 }).await.unwrap();
-        let Claimed::Jobs(jobs) = taken else { panic!("the worker is open") };
-        let mut tx = store.begin().await.unwrap();
-        let held = jobs.iter().find(|job| job.fence.job == ids[0]).unwrap().fence;
-        store.done_in(&mut tx, held, &Notes::default()).await.unwrap();
-        let mut heartbeat = store.heartbeat().await.unwrap();
-        let given_back = heartbeat.close(worker, &by, &Leaving::default()).await.unwrap();
-        assert_eq!(given_back, ids[1..]);
-        tx.rollback().await.unwrap();
-        let sweep = Sweep { by, grace: Duration::ZERO, limit: 10, draw: 0 };
-        assert_eq!(store.sweep(&sweep).await.unwrap().jobs, [(ids[0], State::Ready)]);
-        let record = store.job(ids[0]).await.unwrap().unwrap();
-        assert_eq!((record.counters.interruptions, record.counters.crashes), (1, 0));
-        let events = store.events(ids[0]).await.unwrap();
-        assert_eq!(events.iter().map(|it| it.class.as_str()).collect::<Vec<_>>(), ["given_up"]);
-    });
-}
-
-/// A prune whose transaction is open has its rows locked and deleted, and is nobody else's business.
-/// An enqueue of unique jobs locks those that are there in order of key: what waits for a row holds none that
-/// the enqueue may wait for.
-#[test]
-fn a_cancel_of_several_jobs_locks_them_in_order_of_key() {
-    with_store(async |subject| {
-        let keyed = |key: &str| NewJob { unique_key: Some(UniqueKey::new(key).unwrap()), ..job() };
-        let last = subject.store.enqueue(&[keyed("b")]).await.unwrap()[0].id();
-        let first = subject.store.enqueue(&[keyed("a")]).await.unwrap()[0].id();
-        assert!(last < first);
-        let schema = quoted(&subject.schema);
-        let lock = |id: jobs_core::JobId| {
-            AssertSqlSafe(format!("SELECT FROM {schema}.job WHERE id = {id} FOR UPDATE NOWAIT"))
-        };
-        let mut shell = subject.outside.begin().await.unwrap();
-        shell.execute(lock(first)).await.unwrap();
-        let holder = sqlx::query_scalar::<_, i32>("SELECT pg_backend_pid()");
-        let holder = holder.fetch_one(&mut *shell).await.unwrap();
-        let beside = async {
-            let waits =
-                "SELECT count(*) FROM pg_stat_activity WHERE $1 = ANY (pg_blocking_pids(pid))";
-            let is_waited_for = async || {
-                let waiting = sqlx::query_scalar::<_, i64>(waits).bind(holder);
-                waiting.fetch_one(&subject.outside).await.unwrap() > 0
-            };
-            while !is_waited_for().await {
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
-            shell.execute(lock(last)).await.expect("what waits for the first holds no other");
-            shell.rollback().await.unwrap();
-        };
-        let ids = [last, first];
-        let both = async { tokio::join!(subject.store.cancel(&ids), beside) };
-        let (cancelled, ()) = tokio::time::timeout(Duration::from_secs(8), both).await.unwrap();
-        assert_eq!(cancelled.unwrap(), [Cancelled::Cancelled; 2]);
     });
 }
 
@@ -446,29 +265,5 @@ fn a_sweep_that_finds_nothing_writes_nothing() {
         let by = Author { worker: Some(worker), build: BuildId::new("b").unwrap() };
         let sweep = Sweep { by, grace: Duration::ZERO, limit: 10, draw: 0 };
         assert_eq!(store.sweep(&sweep).await.unwrap(), Swept::default());
-    });
-}
-
-#[test]
-fn a_prune_that_has_not_ended_keeps_nobody_from_claiming_and_settling() {
-    with_store(async |subject| {
-        subject.store.enqueue(&vec![job(); 30]).await.unwrap();
-        assert_eq!(drain(&subject.store).await, 30);
-        let texts = subject.store.statement_texts();
-        let prune = texts.into_iter().find(|(name, ..)| *name == "prune").unwrap().2;
-        let mut pruning = connect().await;
-        pruning.execute("BEGIN").await.unwrap();
-        let prune = sqlx::query_scalar::<_, i64>(AssertSqlSafe(prune));
-        let prune = prune.bind(0_i64).bind(0_i64).bind(0_i64).bind(20_i64);
-        assert_eq!(prune.fetch_one(&mut pruning).await.unwrap(), 20);
-
-        subject.store.enqueue(&vec![job(); 30]).await.unwrap();
-        assert_eq!(drain(&subject.store).await, 30, "all of it while the prune is under way");
-        let kept = Duration::ZERO;
-        let others = Retention { succeeded: kept, cancelled: kept, dead: kept };
-        assert_eq!(subject.store.prune(others, 1_000).await.unwrap(), 40, "but what it holds");
-        pruning.execute("COMMIT").await.unwrap();
-        let left = subject.number("SELECT count(*) FROM {schema}.job").await;
-        assert_eq!(left, 0);
     });
 }

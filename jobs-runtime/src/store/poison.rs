@@ -6,7 +6,8 @@
 //! 1. The call is made again in halves, down to the row that fails alone; all others are written.
 //! 2. That row is told by its id with the database's own words, and passed over for a pause that doubles from
 //!    one second to a minute; then it is tried again, after all rows that have not failed. So however many
-//!    such rows stand together, they hold up no other for ever.
+//!    such rows stand together, they hold up no other for ever, up to the [ten thousand](MOST_KNOWN) that are
+//!    kept in mind.
 //! 3. Where many fail one after another it is not a row's fault, and the call goes no further.
 //! 4. A call ends: it makes at most so many tries, and what it has written by then is kept.
 //!

@@ -10,9 +10,15 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::FutureExt;
-use jobs_core::JobId;
 use jobs_core::store::conformance::{RawRow, Subject, Tampering};
-use jobs_core::store::{Inspect, Operate, Store, Transactions};
+use jobs_core::store::{
+    Author, CheckpointSave, Claim, Claimed, Head, Inspect, NewWorker, Operate, Settled, Store,
+    Transactions,
+};
+use jobs_core::{
+    Budget, BuildId, ClaimedJob, Due, Ending, Fence, JobId, Kind, Ladder, Lease, MinReader, NewJob,
+    OnConflict, Priority, QueueName, Run, State, UniqueWhile, Version, WorkerName, transition,
+};
 use jobs_runtime::store::postgres::{PostgresOptions, PostgresStore};
 use sqlx::postgres::{PgConnectOptions, PgConnection, PgPool, PgPoolOptions, PgRow};
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Row as _};
@@ -207,5 +213,72 @@ impl Subject for TestStore {
         for statement in statements {
             self.sql(&statement.replace("{job}", &job.0.to_string())).await;
         }
+    }
+}
+
+pub(crate) fn job() -> NewJob {
+    NewJob {
+        queue: QueueName::default(),
+        kind: Kind::new("a").unwrap(),
+        version: Version::new(1, 0, 0),
+        min_reader: MinReader { major: 1, minor: 0 },
+        payload: "{}".to_owned(),
+        headers: None,
+        priority: Priority::default(),
+        due: Due::In(Duration::ZERO),
+        unique_key: None,
+        unique_while: UniqueWhile::default(),
+        on_conflict: OnConflict::default(),
+        expires_in: None,
+        budget: Budget::default(),
+        build: None,
+    }
+}
+
+pub(crate) fn worker() -> NewWorker {
+    NewWorker {
+        name: WorkerName::new("w").unwrap(),
+        build: BuildId::new("b").unwrap(),
+        manifest: "{}".to_owned(),
+        lease: Lease::default(),
+    }
+}
+
+/// What a new worker claims of the default queue.
+pub(crate) async fn claimed(store: &PostgresStore, limit: u32) -> Vec<ClaimedJob> {
+    let worker = store.register(&worker()).await.unwrap();
+    let routes = store.routes(&[QueueName::default()]).await.unwrap();
+    let heads: Vec<Head> = routes.into_iter().map(|listed| listed.head(limit)).collect();
+    match store.claim(Claim { worker, heads: &heads, limit }).await.unwrap() {
+        Claimed::Jobs(jobs) => jobs,
+        Claimed::WorkerEnded => panic!("the worker is open"),
+    }
+}
+
+pub(crate) fn save(fence: Fence, text: &str) -> CheckpointSave {
+    let (version, min_reader) = (Version::new(1, 0, 0), MinReader { major: 1, minor: 0 });
+    CheckpointSave { fence, version, min_reader, text: text.to_owned(), keeps_failures: false }
+}
+
+/// Claims and finishes until nothing is ready; answers how many.
+pub(crate) async fn drain(store: &PostgresStore) -> usize {
+    let worker = store.register(&worker()).await.unwrap();
+    let by = Author { worker: Some(worker), build: BuildId::new("b").unwrap() };
+    let mut done = 0;
+    loop {
+        let routes = store.routes(&[QueueName::default()]).await.unwrap();
+        let heads: Vec<Head> = routes.into_iter().map(|listed| listed.head(50)).collect();
+        let claim = Claim { worker, heads: &heads, limit: 50 };
+        let Claimed::Jobs(jobs) = store.claim(claim).await.unwrap() else {
+            panic!("the worker is open")
+        };
+        if heads.is_empty() {
+            return done;
+        }
+        let settle = |job| transition(&Run::from(job), &Ending::Done, &Ladder::default(), 0);
+        let settlements: Vec<_> = jobs.iter().map(settle).collect();
+        let settled = store.settle(&by, &settlements).await.unwrap();
+        assert!(settled.iter().all(|it| *it == Settled::Applied(State::Succeeded)), "{settled:?}");
+        done += jobs.len();
     }
 }

@@ -197,12 +197,13 @@ impl<T> Halves<T> {
         Self { left: if rows.is_empty() { Vec::new() } else { vec![rows] } }
     }
 
-    fn next(&mut self) -> Option<Vec<T>> {
+    /// The next part, never an empty one.
+    pub(in crate::store) fn next(&mut self) -> Option<Vec<T>> {
         self.left.pop()
     }
 
     /// The part was not written: for the fault of which row, if it is the only one.
-    fn failed(&mut self, mut part: Vec<T>) -> Option<T> {
+    pub(in crate::store) fn failed(&mut self, mut part: Vec<T>) -> Option<T> {
         if part.len() <= 1 {
             return part.pop();
         }

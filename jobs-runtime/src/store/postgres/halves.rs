@@ -4,6 +4,8 @@
 //! at fault are written by one commit. A constraint that speaks only at the commit is asked at each part.
 //! Which rows a call tries, and how far it goes: [`poison`](crate::store::poison).
 
+use std::time::Duration;
+
 use jobs_core::store::{EXPIRED, Retention};
 use jobs_core::{Clock as _, JobId, micros};
 use sqlx::postgres::PgRow;
@@ -28,12 +30,20 @@ pub(super) trait Change {
     ) -> Attempt<usize>;
 }
 
+/// A call in halves goes no further after so long: what it has locked, others wait for.
+const LONGEST_CALL: Duration = Duration::from_secs(1);
+
 impl PostgresStore {
+    pub(super) fn poison_call(&self, operation: Operation, limit: u32) -> Call<'_, Trouble> {
+        let over_at = SystemClock.elapsed().saturating_add(LONGEST_CALL);
+        self.poison().call(operation, limit).until(over_at)
+    }
+
     /// Writes at most `limit` rows of those that the change is about.
     pub(super) async fn in_halves(&self, many: &Many<'_>, limit: u32) -> Attempt<u32> {
         let mut lane = self.lanes().begin(Wait::Brief).await?;
         lane.check_at_once().await?;
-        let mut call = self.poison().call(many.operation(), limit);
+        let mut call = self.poison_call(many.operation(), limit);
         while let Some(most) = call.look(SystemClock.elapsed()) {
             let locked = lane.fetch(many.lock(self.statements(), most)).await?;
             for rows in chosen(&call, locked)? {

@@ -287,6 +287,11 @@ impl Lane<'_> {
         self.say("SET CONSTRAINTS ALL IMMEDIATE").await
     }
 
+    /// From now on no lock is waited for longer than a moment: what can't be had is left.
+    pub(super) async fn hurry(&mut self) -> Attempt<()> {
+        self.say("SET LOCAL lock_timeout = '50ms'").await
+    }
+
     /// Marks where an attempt at a part of this transaction begins.
     pub(super) async fn mark(&mut self) -> Attempt<()> {
         self.say("SAVEPOINT part").await

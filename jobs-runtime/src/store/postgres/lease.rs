@@ -3,7 +3,7 @@
 //! A sweep re-judges a lease under the lock of its row, marks it taken back for ever and takes its
 //! runs in the same transaction; a claim holds that row until it commits. So a run is either seen
 //! by the sweep or never begun. A run whose row the server lets nobody write is left for a later sweep, as one
-//! whose row is locked.
+//! whose row is locked, or whose unique key an open transaction holds.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ use super::row::{self, Columns};
 use super::settle::{Taking, write};
 use super::sql::{Statement, Statements};
 use crate::clock::SystemClock;
-use crate::store::poison::{Operation, answer};
+use crate::store::poison::{Halves, Operation, answer};
 
 impl PostgresStore {
     pub(super) async fn register_worker(&self, worker: &NewWorker) -> Attempt<WorkerId> {
@@ -80,6 +80,7 @@ impl PostgresStore {
             let ended: Vec<i64> = workers.iter().map(|worker| worker.0).collect();
             lane.fetch(self.statements().reclaim().bind(ended)).await?;
         }
+        lane.hurry().await?;
         let mut jobs = Vec::new();
         let taken = if is_in_halves {
             self.take_back_in_halves(&mut lane, sweep, &mut jobs).await?
@@ -88,7 +89,7 @@ impl PostgresStore {
             for (by, ending, runs) in alike(lane.fetch(lost).await?, sweep)? {
                 let taken = Taken { by: &by, ending, draw: sweep.draw, noticed: Some(sweep) };
                 let runs: Vec<&PgRow> = runs.iter().collect();
-                jobs.extend(taken.back(&mut lane, self.statements(), &runs).await?);
+                jobs.extend(taken.back_but_held(&mut lane, self.statements(), &runs).await?);
             }
             Ok(0)
         };
@@ -105,7 +106,7 @@ impl PostgresStore {
         sweep: &Sweep,
         jobs: &mut Vec<(JobId, State)>,
     ) -> Attempt<Attempt<u32>> {
-        let mut call = self.poison().call(Operation::TakeBack, sweep.limit);
+        let mut call = self.poison_call(Operation::TakeBack, sweep.limit);
         if let Some(most) = call.look(SystemClock.elapsed()) {
             let lost = lane.fetch(self.statements().lost_runs().bind(i64::from(most))).await?;
             for lost in chosen(&call, lost)? {
@@ -133,7 +134,7 @@ impl Change for TakeBack<'_> {
         statements: &Statements,
         rows: &[&PgRow],
     ) -> Attempt<usize> {
-        let taken = self.taken.back(lane, statements, rows).await?;
+        let taken = self.taken.back_but_held(lane, statements, rows).await?;
         let count = taken.len();
         self.jobs.extend(taken);
         Ok(count)
@@ -214,17 +215,20 @@ impl Leave<'_> {
         let held = lane.fetch(statements.held_runs().bind(self.worker.0)).await?;
         let fences =
             held.iter().map(|row| Columns::of(row).fence()).collect::<Attempt<Vec<_>>>()?;
+        lane.hurry().await?;
         let mut jobs = Vec::new();
         for ending in [GIVEN_UP, Ending::Unstarted] {
             let of_it =
                 held.iter().zip(&fences).filter(|(_, run)| self.leaving.ending(**run) == ending);
             let runs: Vec<&PgRow> = of_it.map(|(row, _)| row).collect();
             let taken = Taken { by: self.by, ending, draw: self.draw, noticed: None };
-            jobs.extend(taken.back(&mut lane, statements, &runs).await?);
+            jobs.extend(taken.back_but_held(&mut lane, statements, &runs).await?);
         }
         jobs.sort_unstable();
         lane.fetch(statements.abandon_locked().bind(self.worker.0)).await?;
-        lane.fetch(self.report(&fences)).await?;
+        let is_back = |run: &&Fence| jobs.binary_search_by_key(&run.job, |(job, _)| *job).is_ok();
+        let given_back: Vec<Fence> = fences.iter().filter(is_back).copied().collect();
+        lane.fetch(self.report(&given_back)).await?;
         if !jobs.is_empty() {
             // Not by the bell: its window would run on the heartbeat's runtime, which ends now.
             let channel = self.store.bell().channel().to_owned();
@@ -256,6 +260,38 @@ struct Taken<'a> {
 }
 
 impl Taken<'_> {
+    /// Takes back runs that this transaction has locked, but for those whose unique key is held: they are found
+    /// by halves. Waiting for a key would hold up all others, for as long as an application likes.
+    async fn back_but_held(
+        &self,
+        lane: &mut Lane<'_>,
+        statements: &Statements,
+        rows: &[&PgRow],
+    ) -> Attempt<Vec<(JobId, State)>> {
+        let mut taken = Vec::new();
+        let mut halves = Halves::of(rows.to_vec());
+        while let Some(part) = halves.next() {
+            lane.mark().await?;
+            match self.back(lane, statements, &part).await {
+                Ok(back) => {
+                    lane.keep().await?;
+                    taken.extend(back);
+                }
+                Err(trouble) if trouble.is_locked() => {
+                    lane.undo().await?;
+                    let _the_held_one = halves.failed(part);
+                }
+                Err(trouble) => {
+                    if trouble.is_of_a_row() {
+                        lane.undo().await?;
+                    }
+                    return Err(trouble);
+                }
+            }
+        }
+        Ok(taken)
+    }
+
     /// Takes back runs that this transaction has locked.
     async fn back(
         &self,

@@ -1,5 +1,5 @@
-//! What people and tools change. Rows are locked in order of job; what was locked is decided here
-//! and written in one statement.
+//! What people and tools change. Rows are locked in order of key, then of job; what was locked is decided here
+//! and written.
 
 use std::collections::{HashMap, HashSet};
 

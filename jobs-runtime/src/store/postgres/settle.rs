@@ -1,6 +1,6 @@
 //! Settlements: clean successes in one statement, everything else read, decided and written.
 //!
-//! 1. Only what the fence holds for is written, in order of job.
+//! 1. Only what the fence holds for is written. Rows are locked in order of job, and keys then taken in their own.
 //! 2. A locked row holds up the others for no more than a moment: it is stepped over, looked after
 //!    again a few times, and then answered as locked.
 //! 3. A key that another takes in the meantime fails the transaction, not the settlement: it is
@@ -243,7 +243,7 @@ impl PostgresStore {
     }
 }
 
-/// Reads, decides and writes settlements of one transaction, in order of job. Answers the state of
+/// Reads, decides and writes settlements of one transaction, which come in order of job. Answers the state of
 /// each that was written; the others were locked, or their fence did not hold.
 pub(super) async fn write(
     lane: &mut Lane<'_>,
@@ -266,10 +266,14 @@ pub(super) async fn write(
     let mut states = vec![None; batch.len()];
     for (nth, found) in found.into_iter().enumerate() {
         let Some(found) = found else { continue };
+        let key = found.key.clone().map(|(kind, key)| (key, kind));
         let written = decide(batch[nth], found, taking, &mut waiting, &mut lines);
         states[nth] = Some(written.state);
-        decided.push(written);
+        decided.push((key, written));
     }
+    // The rows are locked; those that wait again take their keys now, in the order in which an enqueue does.
+    decided.sort_by(|(one, _), (other, _)| one.cmp(other));
+    let decided: Vec<Decided<'_>> = decided.into_iter().map(|(_, decided)| decided).collect();
     if !decided.is_empty() {
         lane.fetch(bound(statements, &decided)).await?;
         record_events(lane, statements, Some(by), &lines).await?;

@@ -60,7 +60,7 @@ macro_rules! statements {
 statements! {
     kept {
         checkpoint, checkpoint_one, claim, claim_head, claimed_checkpoints, done, enqueue,
-        enqueue_twins, enqueue_unique, held, meta, note_progress, notify, promote, record_events,
+        enqueue_twins, enqueue_unique, held, hold, meta, note_progress, notify, promote, record_events,
         renew, reread, routes, same_store, settle_done, settle_fresh, settle_read, standing,
         sweep_due, take_duty, worker_open,
     }

@@ -101,8 +101,8 @@ impl PostgresStore {
             let standing = checkpoint::answer(&statement.fetch_all(&mut *connection).await?)?;
             let write = self.statements().done().bind(fence.job.0).bind(fence.claim.0);
             let write = write.bind(notes.progress.clone()).bind(notes.result.clone());
-            self.prepared(write).fetch_all(connection).await?;
-            Ok(standing)
+            let written = self.prepared(write).fetch_all(connection).await?;
+            Ok(if written.is_empty() { Standing::Lost } else { standing })
         };
         done.await.map_err(|trouble: Trouble| trouble.during("finish within the transaction"))
     }
@@ -134,10 +134,11 @@ impl PostgresStore {
         }
     }
 
-    /// Waits for the job's row and locks it.
+    /// Waits for the job's row and locks it: what the next statement finds there stands until the caller's
+    /// transaction ends.
     async fn hold(&self, connection: &mut PgConnection, fence: Fence) -> Attempt<()> {
-        let statement = self.prepared(self.statements().operate_read().bind(vec![fence.job.0]));
-        statement.fetch_all(connection).await?;
+        let hold = self.prepared(self.statements().hold().bind(fence.job.0));
+        hold.fetch_all(connection).await?;
         Ok(())
     }
 }
