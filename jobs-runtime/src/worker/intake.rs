@@ -80,7 +80,7 @@ impl Intake {
             self.look(shared);
             tokio::select! {
                 biased;
-                () = shared.intake_closed.cancelled() => {}
+                () = shared.intake_closed.cancelled() => return Ok(Turn::Nothing),
                 () = self.looks.ended() => {}
                 () = tokio::time::sleep(PATIENCE) => {}
             }
@@ -199,6 +199,7 @@ impl Intake {
             Ok(Claimed::WorkerEnded) => {
                 shared.ledger.claim_answered();
                 shared.tenancy.lost(worker, shared.elapsed());
+                self.is_of_now = false;
                 return Ok(Turn::Nothing);
             }
             Err(error) => {

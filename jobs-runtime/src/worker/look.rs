@@ -1,7 +1,8 @@
 //! Looks at the head of the ready index: which routes have ready jobs, and where their first ones are.
 //!
-//! 1. A look goes beside the claims, which wait for it only where what is known is [`OLD`], and not for
-//!    longer than [`PATIENCE`]: where a snapshot is held for long, it walks all that vacuum can't remove.
+//! 1. A look goes beside the claims: where a snapshot is held for long, it walks all that vacuum can't remove.
+//!    A claim whose place is known waits for it only where what is known is [`OLD`], and not for longer than
+//!    [`PATIENCE`]. A worker that knows of no place where jobs may be has nothing else to wait for.
 //! 2. It shows what was ready when it was sent. What comes or is claimed afterwards takes another one.
 //! 3. Mostly they are cheap, and follow each other so that they take a twentieth of the time: what waits
 //!    before the places of the claims is then found at once. Where two in a row take longer, a pause of
