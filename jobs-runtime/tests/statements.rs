@@ -112,7 +112,7 @@ async fn foreign_jobs_cost_one_probe_a_route_and_cool_down() {
     let probes = 2 * (seconds / 9 + 1);
     assert_eq!(report.settled, 0);
     assert!((probes / 2..=probes).contains(&report.released), "{report:?}");
-    assert!(calls.of("claim") <= probes && calls.of("settle") <= probes, "{calls:?}");
+    assert!(calls.claims() <= probes && calls.of("settle") <= probes, "{calls:?}");
     // Around a probe the routes are listed again, and its job is promoted when its delay is over. Once a
     // minute the worker asks who else might read it, and how many there are.
     let looks = 2 * (seconds / 54 + 1);
@@ -125,7 +125,7 @@ async fn what_ends_together_is_claimed_and_settled_by_one_call_each() {
     store.jobs.enqueue_all(vec![Nothing {}; 1_000]).await.expect("the jobs are stored");
     let (calls, report) = work(&store, 100, Duration::from_secs(1)).await;
     assert_eq!(report.settled, 1_000);
-    assert!(calls.of("claim") <= 10 + 3, "{calls:?}");
+    assert!(calls.claims() <= 10 + 3, "{calls:?}");
     assert!(calls.of("settle") <= 10 + 3, "{calls:?}");
     assert!(calls.of("routes") <= 3, "{calls:?}");
 }
@@ -144,7 +144,25 @@ async fn a_job_that_comes_is_taken_by_one_claim() {
     let working = work(&store, 10, Duration::from_secs(12));
     let ((calls, report), ()) = tokio::join!(working, coming);
     assert_eq!(report.settled, count);
-    assert!(calls.of("claim") <= count + 3, "{calls:?}");
+    assert!(calls.claims() <= count + 3, "{calls:?}");
+    assert!(calls.of("claim_idle") >= count - 3, "{calls:?}");
+}
+
+/// Each wake-up may be of a scheduled job that falls due before all others, but hardly ever is.
+#[tokio::test(start_paused = true)]
+async fn wake_ups_that_follow_each_other_share_a_promotion() {
+    let store = stage();
+    let count = 1_000;
+    let coming = async {
+        for _ in 0..count {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            store.jobs.enqueue(Nothing {}).await.expect("it is stored");
+        }
+    };
+    let working = work(&store, 10, Duration::from_secs(2));
+    let ((calls, report), ()) = tokio::join!(working, coming);
+    assert_eq!(report.settled, count);
+    assert!(calls.of("promote") <= count / 10 + 5, "{calls:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -161,7 +179,7 @@ async fn jobs_of_other_queues_cost_a_look_and_no_claim() {
     let working = work(&store, 10, Duration::from_secs(12));
     let ((calls, report), ()) = tokio::join!(working, coming);
     assert_eq!(report.settled, 1);
-    assert!(calls.of("claim") <= 3, "{calls:?}");
+    assert!(calls.claims() <= 3, "{calls:?}");
     assert!(calls.of("routes") <= count + 12 + 3, "{calls:?}");
 }
 

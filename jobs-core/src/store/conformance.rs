@@ -170,6 +170,8 @@ checks! { $
         nothing_is_claimed_under_a_closed_worker
         nothing_is_claimed_under_a_worker_taken_back
         nothing_is_claimed_under_an_unknown_worker
+        an_idle_claim_is_a_claim
+        an_idle_claim_carries_all_that_a_claim_does
         two_claims_at_once_never_take_the_same_job;
     routes:
         each_ready_route_is_listed_once

@@ -4,7 +4,8 @@
 //!    What is before that place, or of another route, a [look](super::look) beside it finds.
 //! 2. Before it waits for long, a look has shown that nothing is ready, and nothing came and nothing was
 //!    claimed since that look was sent.
-//! 3. What a claim may take of suspects, [`suspects`](super::suspects) says.
+//! 3. A worker that held nothing when it was woken asks for a few at first, in the quickest way.
+//! 4. What a claim may take of suspects, [`suspects`](super::suspects) says.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,10 +21,15 @@ use super::shared::Shared;
 use super::suspects::{Plan, Suspects};
 use crate::log;
 
+/// For so many jobs a worker asks at first that held nothing when it was woken: mostly one or a few came.
+const FEW: u32 = 8;
+
 pub(super) struct Intake {
     routes: Routes,
     looks: Looks,
     sight: Sight,
+    /// Whether jobs came while it waited, and it has not claimed since.
+    was_woken: bool,
     /// Whether nothing came and nothing was claimed since the look was sent that the routes are from.
     is_of_now: bool,
     /// Whether the last claim gave nothing.
@@ -42,6 +48,16 @@ enum Sight {
     Clear,
 }
 
+/// How a claim is made.
+#[derive(Debug, Clone, Copy)]
+enum Way {
+    Plain,
+    /// Nothing else is on its way to the store.
+    Idle,
+    /// At most so many may run in all workers.
+    Within(u32),
+}
+
 /// What a turn came to.
 pub(super) enum Turn {
     Took(Vec<ClaimedJob>),
@@ -56,6 +72,7 @@ impl Intake {
             routes: Routes::default(),
             looks: Looks::default(),
             sight: Sight::Open,
+            was_woken: false,
             is_of_now: false,
             was_in_vain: false,
             suspects: Suspects::new(lease),
@@ -155,17 +172,21 @@ impl Intake {
             return Ok(Turn::Clear);
         }
         let most = if plan == Plan::Alone { 1 } else { limit };
+        let was_woken = std::mem::take(&mut self.was_woken);
         let Some(shares) = &shared.settings.shares else {
+            let is_idle = was_woken && shared.ledger.held() == 0;
+            let (way, most) = if is_idle { (Way::Idle, most.min(FEW)) } else { (Way::Plain, most) };
             let heads = self.routes.heads(now, most, plan);
             let claim = Claim { worker, heads: &heads, limit: most };
-            return self.take(shared, claim, None, plan).await;
+            return self.take(shared, claim, way, plan).await;
         };
         for offer in offers(shares, &shared.running, shared.settings.concurrency, size(limit)) {
             let limit = offer.limit.min(most);
             let mut heads = self.routes.heads(now, limit, plan);
             heads.retain(|head| head.queue == offer.queue);
             let claim = Claim { worker, heads: &heads, limit };
-            match self.take(shared, claim, offer.most_in_fleet, plan).await? {
+            let way = offer.most_in_fleet.map_or(Way::Plain, Way::Within);
+            match self.take(shared, claim, way, plan).await? {
                 Turn::Nothing => {}
                 turn @ (Turn::Took(_) | Turn::Clear) => return Ok(turn),
             }
@@ -173,12 +194,12 @@ impl Intake {
         Ok(Turn::Nothing)
     }
 
-    /// One claim by a plan, of jobs of which at most `most` may run in all workers.
+    /// One claim by a plan.
     async fn take<S>(
         &mut self,
         shared: &Shared<S>,
         claim: Claim<'_>,
-        most: Option<u32>,
+        way: Way,
         plan: Plan,
     ) -> Result<Turn, StoreError> {
         let Claim { worker, heads, limit } = claim;
@@ -187,9 +208,10 @@ impl Intake {
             return Ok(Turn::Nothing);
         }
         shared.ledger.claim_sent();
-        let claimed = match most {
-            None => shared.store().claim(claim).await,
-            Some(most) => shared.store().claim_within(claim, most).await,
+        let claimed = match way {
+            Way::Plain => shared.store().claim(claim).await,
+            Way::Idle => shared.store().claim_idle(claim).await,
+            Way::Within(most) => shared.store().claim_within(claim, most).await,
         };
         let jobs = match claimed {
             Ok(Claimed::Jobs(jobs)) => {
@@ -264,7 +286,7 @@ impl Intake {
     /// tells more, if it may be sent now; and queues that share slots are to be asked all.
     fn woken<S>(&mut self, shared: &Shared<S>) {
         self.looks.woken();
-        self.is_of_now = false;
+        (self.was_woken, self.is_of_now) = (true, false);
         let now = shared.elapsed();
         let may_look = !self.looks.is_running() && self.looks.rest(now).is_zero();
         let is_better = shared.settings.shares.is_some() || (self.was_in_vain && may_look);

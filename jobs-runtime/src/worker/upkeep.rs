@@ -15,6 +15,8 @@ use crate::log;
 const BATCH: u32 = 1_000;
 /// How often scheduled jobs are looked for when none is known and nothing wakes the worker.
 const PROMOTE_AT_LEAST: Duration = Duration::from_secs(5);
+/// How long after a wake-up: the claim that it is mostly for goes first.
+const PROMOTE_AFTER: Duration = Duration::from_millis(10);
 /// How soon a due job that another transaction has locked is looked for again.
 const PROMOTE_LOCKED: Duration = Duration::from_millis(100);
 /// How often old jobs are looked for.
@@ -51,7 +53,9 @@ pub(super) async fn promote_loop<S>(shared: Arc<Shared<S>>) {
             () = shared.over.cancelled() => return,
             () = shared.intake_closed.cancelled() => return,
             () = tokio::time::sleep(sleep) => {}
-            () = shared.scheduled.notified() => {}
+            () = shared.scheduled.notified() => {
+                tokio::time::sleep(sleep.min(PROMOTE_AFTER)).await;
+            }
         }
     }
 }

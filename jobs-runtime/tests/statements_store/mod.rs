@@ -28,6 +28,11 @@ impl Calls {
         self.0.get(method).copied().unwrap_or_default()
     }
 
+    /// Claims of all kinds.
+    pub(crate) fn claims(&self) -> u64 {
+        self.of("claim") + self.of("claim_idle") + self.of("claim_within")
+    }
+
     pub(crate) fn all(&self) -> u64 {
         self.0.values().sum()
     }
@@ -122,6 +127,7 @@ counted! {
     register(worker: &NewWorker) -> WorkerId;
     routes(queues: &[QueueName]) -> Vec<ReadyRoute>;
     claim(claim: Claim<'_>) -> Claimed;
+    claim_idle(claim: Claim<'_>) -> Claimed;
     claim_within(claim: Claim<'_>, most: u32) -> Claimed;
     settle(by: &Author, settlements: &[Settlement]) -> Vec<Settled>;
     checkpoint(saves: &[CheckpointSave]) -> Vec<Saved>;

@@ -1,13 +1,16 @@
 //! Claims: which jobs, in which order, how many, and for whom.
 
+use std::time::Duration;
+
 use futures_util::future::join;
 
-use super::super::{Claim, Claimed, Enqueued};
+use super::super::{Claim, Claimed, Enqueued, Head};
 use super::Subject;
-use super::scene::{ALL, SECOND, Scene, due_in, ids, job, queue};
+use super::scene::{ALL, SECOND, Scene, due_in, failed, ids, job, moved, queue};
 use crate::envelope::NewJob;
 use crate::id::{ClaimNumber, WorkerId};
-use crate::record::{Budget, Counters, Place, Priority};
+use crate::outcome::{Ending, Retry};
+use crate::record::{Budget, ClaimedJob, Counters, Place, Priority};
 use crate::state::State;
 use crate::transition::Due;
 use crate::version::Version;
@@ -243,6 +246,66 @@ async fn takes_nothing(scene: &Scene<'_>, worker: WorkerId) {
     assert_eq!(scene.subject.store().claim(claim).await.unwrap(), Claimed::WorkerEnded);
     let record = scene.record(id).await;
     assert_eq!((record.state, record.claim), (State::Ready, ClaimNumber(0)));
+}
+
+async fn idle(scene: &Scene<'_>, heads: &[Head], limit: u32) -> Vec<ClaimedJob> {
+    let claim = Claim { worker: scene.worker, heads, limit };
+    match scene.subject.store().claim_idle(claim).await.unwrap() {
+        Claimed::Jobs(jobs) => jobs,
+        Claimed::WorkerEnded => panic!("the worker has ended"),
+    }
+}
+
+pub(super) async fn an_idle_claim_is_a_claim(subject: &dyn Subject) {
+    let scene = Scene::open(subject).await;
+    assert_eq!(idle(&scene, &[], ALL).await, []);
+    let mut added = Vec::new();
+    for priority in [0, 3, -3, 0] {
+        let priority = Priority::new(priority).unwrap();
+        added.push(scene.add(&NewJob { priority, ..job("a") }).await);
+    }
+    let heads = scene.heads(&["default"]).await;
+    assert_eq!(idle(&scene, &heads, 0).await, []);
+    subject.operate().pause(&queue("default"), "me", "why").await.unwrap();
+    assert_eq!(idle(&scene, &heads, ALL).await, []);
+    subject.operate().resume(&queue("default")).await.unwrap();
+    let first = idle(&scene, &heads, 2).await;
+    assert_eq!(ids(&first), [added[1], added[0]]);
+    assert_eq!(scene.state(added[1]).await, State::Running);
+    let head = Head { limit: 1, ..heads[0].clone() };
+    assert_eq!(ids(&idle(&scene, &[head], ALL).await), [added[3]]);
+    let other = scene.add(&job("b")).await;
+    let both = scene.heads(&["default"]).await;
+    assert_eq!(ids(&idle(&scene, &both, ALL).await), [other, added[2]]);
+    assert_eq!(idle(&scene, &heads, ALL).await, []);
+    scene.end_as(&first[0], &Ending::Done, State::Succeeded).await;
+    scene.close().await;
+    let claim = Claim { worker: scene.worker, heads: &heads, limit: ALL };
+    assert_eq!(subject.store().claim_idle(claim).await.unwrap(), Claimed::WorkerEnded);
+}
+
+pub(super) async fn an_idle_claim_carries_all_that_a_claim_does(subject: &dyn Subject) {
+    let scene = Scene::open(subject).await;
+    let new = NewJob {
+        headers: Some(r#"{"trace":"00-ab"}"#.to_owned()),
+        priority: Priority::new(-7).unwrap(),
+        budget: Budget { max_failures: 3, max_interruptions: Some(9) },
+        expires_in: Some(SECOND),
+        ..job("a")
+    };
+    let run = scene.run(&new).await;
+    scene.save(run.fence, "[1]").await;
+    scene.end_as(&run, &failed(Retry::After(Duration::ZERO)), State::Ready).await;
+    let fresh = scene.add(&job("a")).await;
+    subject.advance(SECOND * 2).await;
+    let heads = scene.heads(&["default"]).await;
+    let taken = idle(&scene, &heads, ALL).await;
+    assert_eq!(ids(&taken), [fresh, run.fence.job]);
+    scene.end_as(&taken[1], &Ending::Unstarted, State::Ready).await;
+    let again = scene.take().await;
+    assert!(again.is_expired && again.checkpoint.is_some() && again.counters.failures == 1);
+    let fence = moved(taken[1].fence, 1);
+    assert_eq!(again, ClaimedJob { fence, ..taken[1].clone() });
 }
 
 pub(super) async fn two_claims_at_once_never_take_the_same_job(subject: &dyn Subject) {

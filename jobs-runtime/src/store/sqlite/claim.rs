@@ -3,14 +3,16 @@
 use std::collections::HashMap;
 
 use async_trait::async_trait;
+use futures_util::TryStreamExt;
 use jobs_core::store::{Claim, Claimed, EXHAUSTED, Head};
 use jobs_core::{
     Budget, ClaimNumber, ClaimedJob, Counters, EventKind, Fence, JobId, NewEvent, Priority,
     QueueName, RefusedBy, StoredCheckpoint, Timestamp, WorkerId,
 };
 use serde::Deserialize;
-use sqlx::SqliteConnection;
-use sqlx::sqlite::SqliteRow;
+use sqlx::query::Query;
+use sqlx::sqlite::{SqliteArguments, SqliteRow};
+use sqlx::{Either, Executor, Sqlite, SqliteConnection};
 
 use super::error::{During, Result, is_too_big, not_written};
 use super::event::{self, Line};
@@ -30,17 +32,25 @@ pub(super) struct Take {
     limit: usize,
     /// At most so many of the heads' one queue run in all workers.
     most: Option<u32>,
+    /// Whether no other write is likely to share its transaction.
+    is_alone: bool,
 }
 
 impl Take {
     pub(super) fn new(claim: Claim<'_>) -> Self {
         let limit = usize::try_from(claim.limit).unwrap_or(usize::MAX);
-        Self { worker: claim.worker, heads: claim.heads.to_vec(), limit, most: None }
+        let heads = claim.heads.to_vec();
+        Self { worker: claim.worker, heads, limit, most: None, is_alone: false }
     }
 
     /// The same claim, of a queue of which at most so many jobs run in all workers.
     pub(super) fn within(self, most: u32) -> Self {
         Self { most: Some(most), ..self }
+    }
+
+    /// The same claim, of few jobs, with which no other write is likely to come.
+    pub(super) fn alone(self) -> Self {
+        Self { is_alone: true, ..self }
     }
 
     /// How many jobs may be taken.
@@ -94,6 +104,25 @@ impl Write for Take {
 
     fn wakes(&self, _: &Taken) -> bool {
         false
+    }
+
+    fn is_one_statement(&self) -> bool {
+        self.is_alone && self.most.is_none() && self.heads.len() == 1
+    }
+
+    /// A job that can't be claimed is left for a claim in a transaction.
+    async fn run_alone(&mut self, tx: &mut SqliteConnection, now: Timestamp) -> Result<Taken> {
+        let [head] = &self.heads[..] else { return self.run(tx, now).await };
+        let batch = take_alone(tx, now, self.worker, head, self.limit).await?;
+        if batch.count == 0 && !is_open(tx, self.worker).await? {
+            return Ok(Taken::WorkerEnded);
+        }
+        if !batch.has_checkpoints {
+            return Ok(Taken::Unread(batch.jobs));
+        }
+        let mut jobs = read(&batch.jobs, &self.heads)?;
+        read_checkpoints(tx, &mut jobs).await?;
+        Ok(Taken::Jobs(jobs))
     }
 }
 
@@ -164,6 +193,36 @@ async fn take(
     Ok(batch)
 }
 
+/// Takes the first jobs of a head by one statement.
+async fn take_alone(
+    connection: &mut SqliteConnection,
+    now: Timestamp,
+    worker: WorkerId,
+    head: &Head,
+    limit: usize,
+) -> Result<Batch> {
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let claim = head_of(sql::CLAIM_ALONE, now, worker, head, limit);
+    let mut batch = Batch::default();
+    // Its end, with which it is committed, comes after the last row: see `finish`.
+    let mut results = connection.fetch_many(claim);
+    while let Some(result) = results.try_next().await.during(DOING)? {
+        let row = match result {
+            Either::Left(_) => break,
+            Either::Right(row) => row,
+        };
+        let mut columns = Columns::new(&row);
+        batch.has_checkpoints |= columns.flag().during(DOING)?;
+        batch.jobs.push(if batch.count == 0 { b'[' } else { b',' });
+        batch.jobs.extend_from_slice(columns.bytes().during(DOING)?);
+        batch.count += 1;
+    }
+    if batch.count > 0 {
+        batch.jobs.push(b']');
+    }
+    Ok(batch)
+}
+
 async fn first_of_one(
     tx: &mut SqliteConnection,
     now: Timestamp,
@@ -171,7 +230,18 @@ async fn first_of_one(
     head: &Head,
     limit: i64,
 ) -> Result<SqliteRow, sqlx::Error> {
-    sqlx::query(sql::CLAIM_HEAD)
+    head_of(sql::CLAIM_HEAD, now, worker, head, limit).fetch_one(tx).await
+}
+
+/// A statement about one head.
+fn head_of<'a>(
+    statement: &'static str,
+    now: Timestamp,
+    worker: WorkerId,
+    head: &'a Head,
+    limit: i64,
+) -> Query<'a, Sqlite, SqliteArguments> {
+    sqlx::query(statement)
         .bind(worker.0)
         .bind(now.as_micros())
         .bind(head.queue.as_str())
@@ -179,8 +249,6 @@ async fn first_of_one(
         .bind(head.from.at_us)
         .bind(head.from.job.0)
         .bind(limit.min(i64::from(head.limit)))
-        .fetch_one(tx)
-        .await
 }
 
 async fn first_of_all(

@@ -30,13 +30,14 @@ impl Parts {
         let connection = borrowed.connection();
         match caught(async { write.run_alone(connection, self.clock.now()).await }).await {
             Ok(answer) => {
-                if write.wakes(&answer) {
-                    self.bell.ring();
-                }
                 write.committed(&answer);
                 self.check_size(connection).await;
                 self.turn.give_way().await;
+                // Before it rings: who is woken may have a write for this connection.
                 borrowed.give_back();
+                if write.wakes(&answer) {
+                    self.bell.ring();
+                }
                 Some(Ok(answer))
             }
             // Whoever holds the lock, the writer waits for it.

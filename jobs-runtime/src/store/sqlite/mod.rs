@@ -319,6 +319,10 @@ impl Store for SqliteStore {
         self.writer().write(Take::new(claim)).await?.claimed(claim.heads)
     }
 
+    async fn claim_idle(&self, claim: Claim<'_>) -> Result<Claimed> {
+        self.writer().write(Take::new(claim).alone()).await?.claimed(claim.heads)
+    }
+
     async fn claim_within(&self, claim: Claim<'_>, most: u32) -> Result<Claimed> {
         self.writer().write(Take::new(claim).within(most)).await?.claimed(claim.heads)
     }

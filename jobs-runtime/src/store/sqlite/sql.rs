@@ -24,6 +24,7 @@ statements! {
     CHECKPOINT_ONE = "checkpoint_one";
     CHECKPOINT_SAVE = "checkpoint_save";
     CLAIM = "claim";
+    CLAIM_ALONE = "claim_alone";
     CLAIM_HEAD = "claim_head";
     CLAIM_TAKE = "claim_take";
     CLAIMED_CHECKPOINTS = "claimed_checkpoints";

@@ -331,7 +331,11 @@ impl<'a> Side<'a> {
         }
         let worker = self.own_worker(taking.worker);
         let claim = Claim { worker, heads: &heads, limit: taking.limit };
-        let jobs = match self.subject.store().claim(claim).await.unwrap() {
+        let store = self.subject.store();
+        // Of one head either will do; the other claims and the checks make plain ones.
+        let claimed =
+            if heads.len() == 1 { store.claim_idle(claim).await } else { store.claim(claim).await };
+        let jobs = match claimed.unwrap() {
             Claimed::Jobs(jobs) => jobs,
             Claimed::WorkerEnded => return Answer::Claimed(None),
         };
