@@ -192,7 +192,7 @@ fn crashed(run: &Run, company: Company, draw: u64) -> Settlement {
     let mut counters = run.counters;
     grow(&mut counters.interruptions);
     grow(&mut counters.crashes);
-    let text = "the worker's lease expired with no word from it";
+    let text = "the worker ended with no word: its process is gone, or its lease expired";
     let note = ErrorNote::new("crash", text);
     if counters.crashes >= MAX_CRASHES && company == Company::Alone {
         let text = format!(

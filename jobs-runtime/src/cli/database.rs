@@ -17,7 +17,8 @@ impl Globals {
         })?;
         let scheme = Scheme::of(url).ok_or_else(|| {
             let what =
-                "the address of the database begins with neither `postgres://` nor `sqlite:`";
+                "the address of the database begins with neither `postgres://` nor `sqlite:`: write \
+                 `postgres://user@host/database`, or `sqlite://` and the path of the file";
             Failure::wrong(what)
         })?;
         if scheme == Scheme::Sqlite && self.is_schema_on_command_line() {

@@ -1,6 +1,5 @@
 //! How a command ends.
 
-use std::error::Error as _;
 use std::process::ExitCode;
 
 use crate::{Error, ErrorKind, StoreError, StoreErrorKind, chain};
@@ -97,9 +96,7 @@ impl From<Error> for Failure {
                 Exit::WrongCommand
             }
         };
-        // That it was the store which refused is no news here.
-        let cause = matches!(error.kind(), ErrorKind::Store(_)).then(|| error.source()).flatten();
-        Self::new(exit, cause.map_or_else(|| chain(&error), chain))
+        Self::new(exit, chain(&error))
     }
 }
 

@@ -66,6 +66,8 @@ pub(super) fn answer(worker: &WorkerRecord) -> Answer<'_> {
 }
 
 fn row(worker: &WorkerRecord) -> Vec<Shown> {
+    // One that was taken back never told that it is gone.
+    let phase = if worker.is_taken_back { "gone" } else { worker.phase.as_str() };
     let ended = worker.ended_at.map(|at| {
         let how = if worker.is_taken_back { " (taken back)" } else { "" };
         format!("{}{how}", second(at))
@@ -74,7 +76,7 @@ fn row(worker: &WorkerRecord) -> Vec<Shown> {
         Shown::new(worker.id.to_string()),
         Shown::new(worker.name.as_str()),
         Shown::new(worker.build.as_str()),
-        Shown::new(worker.phase.as_str()),
+        Shown::new(phase),
         Shown::new(worker.held.to_string()),
         Shown::new(second(worker.started_at)),
         Shown::maybe(ended),

@@ -4,7 +4,7 @@
 //! 2. It starts before the first claim and ends after the last settlement.
 //! 3. When it can't renew, handlers are asked to stop and then aborted before the lease can end,
 //!    counted from when the last accepted renewal was sent.
-//! 4. Each beat audits what the store says this worker holds.
+//! 4. Each beat audits what the store says this worker holds, and publishes the phase; a new one at once.
 //! 5. When the thread itself dies, which is a bug, the runs are given up and the worker ends.
 
 use std::sync::Arc;
@@ -130,8 +130,12 @@ async fn beat_loop<S>(shared: &Shared<S>) {
                 }
             },
         };
-        if timeout(next, shared.over.cancelled()).await.is_ok() {
-            return;
+        tokio::select! {
+            biased;
+            () = shared.over.cancelled() => return,
+            // Whoever looks at the workers is to see at once that this one drains.
+            () = shared.tenancy.entered() => {}
+            () = tokio::time::sleep(next) => {}
         }
     }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use jobs_core::store::Phase;
 use jobs_core::{Lease, WorkerId};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 /// Whether this process has a lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,6 +47,7 @@ pub(crate) struct Tenancy {
     lease: Lease,
     tenure: watch::Sender<Tenure>,
     state: Mutex<State>,
+    entered: Notify,
 }
 
 impl Tenancy {
@@ -57,7 +58,8 @@ impl Tenancy {
             phase: Phase::Working,
             latest: None,
         };
-        Self { lease, tenure: watch::Sender::new(Tenure::Lost), state: Mutex::new(state) }
+        let tenure = watch::Sender::new(Tenure::Lost);
+        Self { lease, tenure, state: Mutex::new(state), entered: Notify::new() }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -152,6 +154,15 @@ impl Tenancy {
 
     pub(crate) fn enter(&self, phase: Phase) {
         self.state().phase = phase;
+        // The close says the last one.
+        if phase != Phase::Done {
+            self.entered.notify_one();
+        }
+    }
+
+    /// Waits until another phase but the last was entered. For one who waits.
+    pub(crate) async fn entered(&self) {
+        self.entered.notified().await;
     }
 
     pub(crate) fn phase(&self) -> Phase {

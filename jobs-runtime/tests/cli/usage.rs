@@ -106,19 +106,21 @@ fn a_payload_that_is_nested_more_deeply_than_any_build_reads_is_refused() {
 #[test]
 fn a_database_that_is_not_usable_is_told_from_one_that_is_away() {
     let cases = [
-        ("postgres://me:p@ss:w/o#r?d%^&@127.0.0.1:1/shop", 75),
-        ("postgres://me:p@ss:w/o#r?d%^&@127.0.0.1:notaport/shop", 3),
-        ("sqlite:///nowhere/jobs.db", 3),
-        ("sqlite://no-such-file.db", 3),
-        ("mysql://me:p@ss:w/o#r?d%^&@127.0.0.1/shop", 2),
+        ("postgres://me:p@ss:w/o#r?d%^&@127.0.0.1:1/shop", 75, "127.0.0.1:1/shop"),
+        ("postgres://me:p@ss:w/o#r?d%^&@127.0.0.1:notaport/shop", 3, "port"),
+        ("sqlite:///nowhere/jobs.db", 3, "/nowhere"),
+        ("sqlite://no-such-file.db", 3, "no-such-file.db"),
+        ("sqlite:///dev/null", 75, "/dev/null"),
+        ("mysql://me:p@ss:w/o#r?d%^&@127.0.0.1/shop", 2, "postgres://"),
     ];
-    for (url, status) in cases {
+    for (url, status, named) in cases {
         let mut command = jobs();
         command.arg("list").env("JOBS_URL", url);
         let output = fed(command, "");
         let said = told(&output);
         assert_eq!(output.status.code(), Some(status), "{url}: {said}");
         assert!(said.starts_with("! jobs: "), "{said}");
+        assert!(said.contains(named), "{url}: {said}");
         assert!(!["p@ss", "w/o", "r?d", "%^&"].iter().any(|part| said.contains(part)), "{said}");
     }
     let made = std::path::Path::new("no-such-file.db").exists();

@@ -6,8 +6,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use jobs_runtime::prelude::*;
+use jobs_runtime::store::Phase;
 use jobs_runtime::{Counters, DrainReport, Enqueued, Interrupted, JobId, State};
 use tokio::runtime::Builder;
+use tokio::sync::Notify;
 use tokio_util::task::TaskTracker;
 
 use crate::lines::Lines;
@@ -47,6 +49,36 @@ async fn stopped(jobs: &Jobs, how: &str) -> (jobs_runtime::JobRecord, jobs_runti
     until(jobs, id, |_| app.count() == 1).await;
     let report = running.stop().await;
     (jobs.job(id).await.unwrap().unwrap(), report)
+}
+
+/// What a handler waits for that ends when the test says so.
+static GATE: Notify = Notify::const_new();
+
+async fn wait_at_the_gate(_: Act, cx: JobContext<App>) -> Result<(), JobError> {
+    cx.state.ran();
+    GATE.notified().await;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_worker_that_drains_says_so_at_once() {
+    for jobs in open().await {
+        let handlers = Registry::new().handle(wait_at_the_gate).build().unwrap();
+        let app = App::default();
+        let lease = Duration::from_mins(5);
+        let running = Running::start(worker(&jobs, handlers, app.clone()).lease(lease));
+        let id = jobs.enqueue(act("waits")).await.unwrap().id();
+        until(&jobs, id, |_| app.count() == 1).await;
+        let seen = async {
+            let phase = async || jobs.inspect().workers().await.unwrap()[0].phase;
+            while phase().await != Phase::Quiet {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+            GATE.notify_one();
+        };
+        let (report, ()) = tokio::join!(running.stop(), seen);
+        assert_eq!((report.settled, report.interrupted), (1, 0));
+    }
 }
 
 #[tokio::test]
