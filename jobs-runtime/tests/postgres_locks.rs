@@ -155,44 +155,46 @@ fn a_run_whose_row_is_held_while_its_worker_closes_is_given_up() {
 }
 
 #[test]
-fn a_run_whose_key_is_held_while_its_worker_closes_is_given_up() {
+fn runs_whose_keys_are_held_while_their_worker_closes_are_given_up() {
     with_store(async |subject| {
         let store = &subject.store;
-        let (ids, worker, tx) = lost_beside_a_held_key(&subject).await;
+        let (ids, worker, tx) = runs_beside_held_keys(&subject).await;
         let by = Author { worker: Some(worker), build: BuildId::new("b").unwrap() };
         let mut heartbeat = store.heartbeat().await.unwrap();
         let leaving = Leaving::default();
         let close = heartbeat.close(worker, &by, &leaving);
         let given_back = tokio::time::timeout(Duration::from_secs(2), close).await;
-        assert_eq!(given_back.expect("a drain has no time").unwrap(), ids[1..]);
+        assert_eq!(given_back.expect("a drain has no time").unwrap(), ids[..4]);
         tx.rollback().await.unwrap();
-        let sweep = Sweep { by, grace: Duration::ZERO, limit: 10, draw: 0 };
-        assert_eq!(store.sweep(&sweep).await.unwrap().jobs, [(ids[0], State::Ready)]);
-        let record = store.job(ids[0]).await.unwrap().unwrap();
-        assert_eq!((record.counters.interruptions, record.counters.crashes), (1, 0));
+        let sweep = Sweep { by, grace: Duration::ZERO, limit: 99, draw: 0 };
+        let swept = store.sweep(&sweep).await.unwrap().jobs;
+        assert_eq!(swept, ids[4..].iter().map(|id| (*id, State::Ready)).collect::<Vec<_>>());
+        for id in &ids[4..] {
+            let record = store.job(*id).await.unwrap().unwrap();
+            assert_eq!((record.counters.interruptions, record.counters.crashes), (1, 0));
+        }
     });
 }
 
 #[test]
-fn a_run_whose_key_is_held_keeps_no_other_from_being_taken_back() {
+fn runs_whose_keys_are_held_keep_no_other_from_being_taken_back() {
     with_store(async |subject| {
         let store = &subject.store;
-        let (ids, _, tx) = lost_beside_a_held_key(&subject).await;
+        let (ids, _, tx) = runs_beside_held_keys(&subject).await;
         subject.sql("UPDATE {schema}.worker SET expires_at_us = 1").await;
         let by = Author { worker: None, build: BuildId::new("b").unwrap() };
-        let sweep = Sweep { by, grace: Duration::ZERO, limit: 10, draw: 0 };
+        let sweep = Sweep { by, grace: Duration::ZERO, limit: 99, draw: 0 };
         let swept = store.sweep(&sweep).await.unwrap();
-        let others = [(ids[1], State::Ready), (ids[2], State::Ready)];
-        assert_eq!((swept.workers.len(), &swept.jobs[..]), (1, &others[..]));
+        let ready = |ids: &[JobId]| ids.iter().map(|id| (*id, State::Ready)).collect::<Vec<_>>();
+        assert_eq!((swept.workers.len(), swept.jobs), (1, ready(&ids[..4])));
         assert_eq!(store.sweep(&sweep).await.unwrap().jobs, []);
         tx.rollback().await.unwrap();
-        assert_eq!(store.sweep(&sweep).await.unwrap().jobs, [(ids[0], State::Ready)]);
-        let record = store.job(ids[0]).await.unwrap().unwrap();
+        assert_eq!(store.sweep(&sweep).await.unwrap().jobs, ready(&ids[4..]));
+        let record = store.job(ids[4]).await.unwrap().unwrap();
         assert_eq!((record.counters.interruptions, record.counters.crashes), (1, 1));
     });
 }
 
-/// A run that finishes and enqueues its successor under its own key, while somebody else enqueues it too.
 #[test]
 fn a_key_that_binds_a_run_may_be_enqueued_where_the_run_finishes() {
     with_store(async |subject| {
@@ -291,21 +293,27 @@ async fn beside_a_taking_back<T>(
     tokio::time::timeout(Duration::from_secs(8), both).await.expect("the call waits for the row").0
 }
 
-/// The runs of a worker that died, the first of which can't wait again before a transaction ends that has
-/// enqueued its key.
-async fn lost_beside_a_held_key(
+/// So many keys an open transaction holds.
+const HELD: u32 = 40;
+
+/// The runs of a worker: two without a key, two whose keys nobody holds, and then those that can't wait again
+/// before a transaction has ended that has enqueued their keys.
+async fn runs_beside_held_keys(
     subject: &TestStore,
 ) -> (Vec<JobId>, WorkerId, sqlx::Transaction<'static, sqlx::Postgres>) {
     let store = &subject.store;
-    let keyed = NewJob { unique_key: Some(UniqueKey::new("k").unwrap()), ..job() };
-    let jobs = [keyed.clone(), job(), job()];
+    let keyed = |key: u32| {
+        let key = UniqueKey::new(key.to_string()).unwrap();
+        NewJob { unique_key: Some(key), ..job() }
+    };
+    let jobs: Vec<_> = [job(), job()].into_iter().chain((0..HELD + 2).map(keyed)).collect();
     let ids = store.enqueue(&jobs).await.unwrap().into_iter().map(Enqueued::id).collect();
     let worker = store.register(&worker()).await.unwrap();
     let routes = store.routes(&[QueueName::default()]).await.unwrap();
-    let heads: Vec<Head> = routes.into_iter().map(|listed| listed.head(9)).collect();
-    let taken = store.claim(Claim { worker, heads: &heads, limit: 9 }).await.unwrap();
-    assert!(matches!(taken, Claimed::Jobs(jobs) if jobs.len() == 3));
+    let heads: Vec<Head> = routes.into_iter().map(|listed| listed.head(99)).collect();
+    let taken = store.claim(Claim { worker, heads: &heads, limit: 99 }).await.unwrap();
+    assert!(matches!(taken, Claimed::Jobs(runs) if runs.len() == jobs.len()));
     let mut tx = store.begin().await.unwrap();
-    store.enqueue_in(&mut tx, std::slice::from_ref(&keyed)).await.unwrap();
+    store.enqueue_in(&mut tx, &jobs[4..]).await.unwrap();
     (ids, worker, tx)
 }

@@ -292,6 +292,11 @@ impl Lane<'_> {
         self.say("SET LOCAL lock_timeout = '50ms'").await
     }
 
+    /// From now on next to no time: what is held now is left.
+    pub(super) async fn hardly_wait(&mut self) -> Attempt<()> {
+        self.say("SET LOCAL lock_timeout = '1ms'").await
+    }
+
     /// Marks where an attempt at a part of this transaction begins.
     pub(super) async fn mark(&mut self) -> Attempt<()> {
         self.say("SAVEPOINT part").await

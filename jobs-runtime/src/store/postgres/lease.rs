@@ -12,8 +12,8 @@ use jobs_core::store::{
     Author, Drained, Duty, Heartbeat, Held, Leaving, NewWorker, Phase, Renewed, Sweep, Swept,
 };
 use jobs_core::{
-    Clock as _, Company, Ending, Fence, Interruption, JobId, Ladder, Random, Run, SeededRandom,
-    Settlement, State, StoreError, StoreErrorKind, WorkerId, micros, transition,
+    Clock as _, Company, Ending, Fence, Interruption, JobId, State, StoreError, StoreErrorKind,
+    WorkerId, micros,
 };
 use sqlx::Row as _;
 use sqlx::postgres::PgRow;
@@ -23,11 +23,11 @@ use super::error::{Attempt, Races, Trouble};
 use super::halves::{Change, chosen};
 use super::lane::{Lane, Lanes, Wait};
 use super::migrate::SCHEMA_VERSION;
-use super::row::{self, Columns};
-use super::settle::{Taking, write};
+use super::row::Columns;
 use super::sql::{Statement, Statements};
+use super::taken::Taken;
 use crate::clock::SystemClock;
-use crate::store::poison::{Halves, Operation, answer};
+use crate::store::poison::{Operation, answer};
 
 impl PostgresStore {
     pub(super) async fn register_worker(&self, worker: &NewWorker) -> Attempt<WorkerId> {
@@ -80,7 +80,6 @@ impl PostgresStore {
             let ended: Vec<i64> = workers.iter().map(|worker| worker.0).collect();
             lane.fetch(self.statements().reclaim().bind(ended)).await?;
         }
-        lane.hurry().await?;
         let mut jobs = Vec::new();
         let taken = if is_in_halves {
             self.take_back_in_halves(&mut lane, sweep, &mut jobs).await?
@@ -215,7 +214,6 @@ impl Leave<'_> {
         let held = lane.fetch(statements.held_runs().bind(self.worker.0)).await?;
         let fences =
             held.iter().map(|row| Columns::of(row).fence()).collect::<Attempt<Vec<_>>>()?;
-        lane.hurry().await?;
         let mut jobs = Vec::new();
         for ending in [GIVEN_UP, Ending::Unstarted] {
             let of_it =
@@ -247,76 +245,6 @@ impl Leave<'_> {
             report = report.bind(i64::try_from(count).unwrap_or(i64::MAX));
         }
         report.bind(micros(took))
-    }
-}
-
-/// How runs are taken from their worker.
-struct Taken<'a> {
-    by: &'a Author,
-    ending: Ending,
-    draw: u64,
-    /// The sweep that noticed, where their worker did not tell itself.
-    noticed: Option<&'a Sweep>,
-}
-
-impl Taken<'_> {
-    /// Takes back runs that this transaction has locked, but for those whose unique key is held: they are found
-    /// by halves. Waiting for a key would hold up all others, for as long as an application likes.
-    async fn back_but_held(
-        &self,
-        lane: &mut Lane<'_>,
-        statements: &Statements,
-        rows: &[&PgRow],
-    ) -> Attempt<Vec<(JobId, State)>> {
-        let mut taken = Vec::new();
-        let mut halves = Halves::of(rows.to_vec());
-        while let Some(part) = halves.next() {
-            lane.mark().await?;
-            match self.back(lane, statements, &part).await {
-                Ok(back) => {
-                    lane.keep().await?;
-                    taken.extend(back);
-                }
-                Err(trouble) if trouble.is_locked() => {
-                    lane.undo().await?;
-                    let _the_held_one = halves.failed(part);
-                }
-                Err(trouble) => {
-                    if trouble.is_of_a_row() {
-                        lane.undo().await?;
-                    }
-                    return Err(trouble);
-                }
-            }
-        }
-        Ok(taken)
-    }
-
-    /// Takes back runs that this transaction has locked.
-    async fn back(
-        &self,
-        lane: &mut Lane<'_>,
-        statements: &Statements,
-        rows: &[&PgRow],
-    ) -> Attempt<Vec<(JobId, State)>> {
-        if rows.is_empty() {
-            return Ok(Vec::new());
-        }
-        let runs = rows.iter().copied().map(row::run).collect::<Attempt<Vec<Run>>>()?;
-        let settlements: Vec<Settlement> = runs.iter().map(|run| self.settlement(run)).collect();
-        let batch: Vec<&Settlement> = settlements.iter().collect();
-        let states = write(lane, statements, self.by, &batch, Taking::Back).await?;
-        let jobs = runs.iter().map(|run| run.fence.job);
-        Ok(jobs.zip(states).filter_map(|(job, state)| state.map(|state| (job, state))).collect())
-    }
-
-    fn settlement(&self, run: &Run) -> Settlement {
-        let draw = SeededRandom::new(self.draw ^ run.fence.job.0.unsigned_abs()).draw();
-        let settlement = transition(run, &self.ending, &Ladder::default(), draw);
-        match self.noticed {
-            Some(sweep) => sweep.noticed(settlement),
-            None => settlement,
-        }
     }
 }
 

@@ -34,6 +34,7 @@ mod row;
 mod schedule;
 mod settle;
 mod sql;
+mod taken;
 mod transaction;
 mod url;
 mod wake;

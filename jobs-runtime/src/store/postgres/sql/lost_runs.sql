@@ -1,6 +1,6 @@
 -- Locks runs whose worker was taken back, closed, or is unknown, in order of job: one step in the
 -- index for each worker that holds runs. Says whether it told that it abandoned them, whether it held
--- no other, and who it was. Locked rows are stepped over.
+-- no other, who it was, and whether the run has a unique key. Locked rows are stepped over.
 -- $1 limit.
 WITH RECURSIVE holder (id) AS (
     SELECT (
@@ -50,7 +50,8 @@ SELECT
         SELECT FROM {schema}.worker WHERE worker.id = job.worker_id AND worker.reclaimed = 1
     ) AS was_alone,
     job.worker_id,
-    (SELECT worker.build FROM {schema}.worker WHERE worker.id = job.worker_id) AS worker_build
+    (SELECT worker.build FROM {schema}.worker WHERE worker.id = job.worker_id) AS worker_build,
+    job.unique_key IS NOT NULL AS has_key
 FROM lost
 CROSS JOIN LATERAL (
     SELECT job.* FROM {schema}.job AS job

@@ -1,5 +1,5 @@
 -- Writes decided settlements where their fences hold. Taking back advances the claim number too.
--- Arrays in order of job: $1 job, $2 claim number, $3 next claim number, $4 state, $5 due in
+-- Arrays in the order in which keys are taken: $1 job, $2 claim number, $3 next claim number, $4 state, $5 due in
 -- microseconds from now or null, $6 due_at_us or null, $7 failures, $8 interruptions, $9 crashes,
 -- $10 refusals, $11 snoozes, $12 error class or null, $13 error text, $14 refused reason,
 -- $15 refused build, $16 events, $17 progress or null, $18 result or null.
