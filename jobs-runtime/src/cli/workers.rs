@@ -7,7 +7,7 @@ use super::Context;
 use super::exit::Result;
 use super::output::{Output, Shown, json_lines, say};
 use super::when::second;
-use crate::store::WorkerRecord;
+use crate::store::{Phase, WorkerRecord};
 
 #[derive(Debug, Clone, Args)]
 pub struct Options {
@@ -66,8 +66,8 @@ pub(super) fn answer(worker: &WorkerRecord) -> Answer<'_> {
 }
 
 fn row(worker: &WorkerRecord) -> Vec<Shown> {
-    // One that was taken back never told that it is gone.
-    let phase = if worker.is_taken_back { "gone" } else { worker.phase.as_str() };
+    let has_left = worker.phase == Phase::Done;
+    let phase = if worker.is_taken_back && !has_left { "gone" } else { worker.phase.as_str() };
     let ended = worker.ended_at.map(|at| {
         let how = if worker.is_taken_back { " (taken back)" } else { "" };
         format!("{}{how}", second(at))

@@ -4,7 +4,8 @@
 //! 2. It starts before the first claim and ends after the last settlement.
 //! 3. When it can't renew, handlers are asked to stop and then aborted before the lease can end,
 //!    counted from when the last accepted renewal was sent.
-//! 4. Each beat audits what the store says this worker holds, and publishes the phase; a new one at once.
+//! 4. Each regular beat audits what the store says this worker holds. Each publishes the phase; a new one comes
+//!    at once.
 //! 5. When the thread itself dies, which is a bug, the runs are given up and the worker ends.
 
 use std::sync::Arc;
@@ -112,10 +113,11 @@ async fn beat_loop<S>(shared: &Shared<S>) {
     // A beat that failed is repeated soon: the next regular one may come too late.
     let soon = lease.length() / 30;
     let mut connection = None;
+    let mut why = Why::Time;
     loop {
         let next = match shared.worker() {
             None => soon,
-            Some(worker) => match beat(shared, &mut connection, worker).await {
+            Some(worker) => match beat(shared, &mut connection, worker, why).await {
                 Ok(Next::Regular) => lease.heartbeat(),
                 Ok(Next::Soon) => soon,
                 Err(error) => {
@@ -130,14 +132,22 @@ async fn beat_loop<S>(shared: &Shared<S>) {
                 }
             },
         };
-        tokio::select! {
+        why = tokio::select! {
             biased;
             () = shared.over.cancelled() => return,
-            // Whoever looks at the workers is to see at once that this one drains.
-            () = shared.tenancy.entered() => {}
-            () = tokio::time::sleep(next) => {}
+            () = shared.tenancy.entered() => Why::Phase,
+            () = tokio::time::sleep(next) => Why::Time,
         }
     }
+}
+
+/// Why a beat is now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Why {
+    Time,
+    /// Whoever looks at the workers is to see at once that this one drains. An audit comes with its time: what
+    /// two in a row find is acted on.
+    Phase,
 }
 
 /// One renewal and one audit, each bounded, so that a dead connection is replaced in time.
@@ -145,6 +155,7 @@ async fn beat<S>(
     shared: &Shared<S>,
     connection: &mut Option<Box<dyn Heartbeat>>,
     worker: WorkerId,
+    why: Why,
 ) -> Result<Next, StoreError> {
     let limit = shared.tenancy.lease().heartbeat();
     let heartbeat = match connection {
@@ -184,6 +195,9 @@ async fn beat<S>(
             tracing::warn!(worker = worker.0, "the lease was taken back; registering anew");
             return Ok(Next::Soon);
         }
+    }
+    if why == Why::Phase {
+        return Ok(Next::Regular);
     }
     let asked = shared.ledger.asked();
     let held = bounded(limit, heartbeat.held(worker)).await?;

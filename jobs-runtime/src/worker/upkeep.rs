@@ -48,14 +48,16 @@ pub(super) async fn promote_loop<S>(shared: Arc<Shared<S>>) {
             Promoted { next_in, .. } => next_in.unwrap_or(PROMOTE_AT_LEAST),
         };
         let sleep = next_in.min(PROMOTE_AT_LEAST);
+        let woken = async {
+            shared.scheduled.notified().await;
+            tokio::time::sleep(PROMOTE_AFTER).await;
+        };
         tokio::select! {
             biased;
             () = shared.over.cancelled() => return,
             () = shared.intake_closed.cancelled() => return,
             () = tokio::time::sleep(sleep) => {}
-            () = shared.scheduled.notified() => {
-                tokio::time::sleep(sleep.min(PROMOTE_AFTER)).await;
-            }
+            () = woken => {}
         }
     }
 }

@@ -105,12 +105,15 @@ fn a_payload_that_is_nested_more_deeply_than_any_build_reads_is_refused() {
 
 #[test]
 fn a_database_that_is_not_usable_is_told_from_one_that_is_away() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path().to_str().unwrap();
+    let of_folder = format!("sqlite://{folder}");
     let cases = [
         ("postgres://me:p@ss:w/o#r?d%^&@127.0.0.1:1/shop", 75, "127.0.0.1:1/shop"),
         ("postgres://me:p@ss:w/o#r?d%^&@127.0.0.1:notaport/shop", 3, "port"),
         ("sqlite:///nowhere/jobs.db", 3, "/nowhere"),
         ("sqlite://no-such-file.db", 3, "no-such-file.db"),
-        ("sqlite:///dev/null", 75, "/dev/null"),
+        (&of_folder, 3, folder),
         ("mysql://me:p@ss:w/o#r?d%^&@127.0.0.1/shop", 2, "postgres://"),
     ];
     for (url, status, named) in cases {

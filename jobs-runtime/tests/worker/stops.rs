@@ -76,7 +76,9 @@ async fn a_worker_that_drains_says_so_at_once() {
             }
             GATE.notify_one();
         };
-        let (report, ()) = tokio::join!(running.stop(), seen);
+        let both = async { tokio::join!(running.stop(), seen) };
+        let both = tokio::time::timeout(Duration::from_secs(9), both).await;
+        let (report, ()) = both.expect("its phase is seen while it drains");
         assert_eq!((report.settled, report.interrupted), (1, 0));
     }
 }

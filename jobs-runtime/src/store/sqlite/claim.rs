@@ -7,7 +7,7 @@ use futures_util::TryStreamExt;
 use jobs_core::store::{Claim, Claimed, EXHAUSTED, Head};
 use jobs_core::{
     Budget, ClaimNumber, ClaimedJob, Counters, EventKind, Fence, JobId, NewEvent, Priority,
-    QueueName, RefusedBy, StoredCheckpoint, Timestamp, WorkerId,
+    QueueName, RefusedBy, StoreError, StoreErrorKind, StoredCheckpoint, Timestamp, WorkerId,
 };
 use serde::Deserialize;
 use sqlx::query::Query;
@@ -121,9 +121,15 @@ impl Write for Take {
             return Ok(Taken::Unread(batch.jobs));
         }
         let mut jobs = read(&batch.jobs, &self.heads)?;
-        read_checkpoints(tx, &mut jobs).await?;
+        read_checkpoints(tx, &mut jobs).await.map_err(taken_unread)?;
         Ok(Taken::Jobs(jobs))
     }
+}
+
+/// Not as it is: what is busy would be tried again, and take others.
+fn taken_unread(error: StoreError) -> StoreError {
+    let what = "jobs were claimed, but their checkpoints could not be read";
+    StoreError::new(StoreErrorKind::Unavailable, what).because(error)
 }
 
 /// What a claim gave.

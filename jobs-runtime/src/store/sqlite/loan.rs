@@ -17,7 +17,7 @@ use tokio::sync::Notify;
 use super::error::Result;
 use super::writer::{Failure, Parts, Write, caught};
 
-/// Longer than one statement about one row and its flush should take.
+/// Longer than one statement about a few rows and its flush should take.
 const LONGEST_LOAN: Duration = Duration::from_millis(100);
 
 impl Parts {

@@ -58,13 +58,13 @@ pub(super) trait Write: Send + 'static {
     /// Whether jobs may have become ready or due by it.
     fn wakes(&self, answer: &Self::Answer) -> bool;
 
-    /// Whether it is a single statement about a single row, which needs no transaction around it where
-    /// it is alone: whatever it says, all of it was done or nothing.
+    /// Whether a single statement writes all of it, at most a few rows, which needs no transaction around it
+    /// where it is alone: whatever it says, all of it was done or nothing.
     fn is_one_statement(&self) -> bool {
         false
     }
 
-    /// Makes the write alone, with no transaction around it, where it is a single statement.
+    /// Makes the write alone, with no transaction around it, where a single statement writes all of it.
     async fn run_alone(
         &mut self,
         connection: &mut SqliteConnection,
