@@ -60,6 +60,11 @@ async fn wait_at_the_gate(_: Act, cx: JobContext<App>) -> Result<(), JobError> {
     Ok(())
 }
 
+/// The phase of the only worker, as everyone sees it.
+async fn phase(jobs: &Jobs) -> Phase {
+    jobs.inspect().workers().await.unwrap()[0].phase
+}
+
 #[tokio::test]
 async fn a_worker_that_drains_says_so_at_once() {
     for jobs in open().await {
@@ -70,8 +75,7 @@ async fn a_worker_that_drains_says_so_at_once() {
         let id = jobs.enqueue(act("waits")).await.unwrap().id();
         until(&jobs, id, |_| app.count() == 1).await;
         let seen = async {
-            let phase = async || jobs.inspect().workers().await.unwrap()[0].phase;
-            while phase().await != Phase::Quiet {
+            while phase(&jobs).await != Phase::Quiet {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
             GATE.notify_one();
@@ -81,6 +85,32 @@ async fn a_worker_that_drains_says_so_at_once() {
         let (report, ()) = both.expect("its phase is seen while it drains");
         assert_eq!((report.settled, report.interrupted), (1, 0));
     }
+}
+
+/// Ends a little after everyone can see that handlers are asked to return.
+async fn outlast_the_phase(_: Act, cx: JobContext<App>) -> Result<(), JobError> {
+    cx.state.ran();
+    while phase(cx.jobs()).await != Phase::Interrupting {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    Ok(())
+}
+
+/// Two audits in a row abort a handler whose job was cancelled, and are a heartbeat apart, however often a
+/// drain publishes its phase.
+#[tokio::test]
+async fn a_phase_that_is_published_cuts_no_cancelled_handler_short() {
+    let jobs = fresh("memory:", Jobs::builder()).await;
+    let handlers = Registry::new().handle(outlast_the_phase).build().unwrap();
+    let app = App::default();
+    let lease = Duration::from_mins(5);
+    let running = Running::start(worker(&jobs, handlers, app.clone()).lease(lease));
+    let id = jobs.enqueue(act("outlasts")).await.unwrap().id();
+    until(&jobs, id, |_| app.count() == 1).await;
+    jobs.operate().cancel(&[id]).await.unwrap();
+    assert_eq!(running.stop().await.settled, 1);
+    assert_eq!(jobs.job(id).await.unwrap().unwrap().state, State::Succeeded);
 }
 
 #[tokio::test]
