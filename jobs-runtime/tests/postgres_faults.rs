@@ -13,9 +13,8 @@ use jobs_core::store::{
     Author, Claim, Claimed, Enqueued, Leaving, NewWorker, Retention, Row, Settled, Store,
 };
 use jobs_core::{
-    Budget, BuildId, ClaimedJob, Due, Ending, Fence, Kind, Ladder, Lease, MinReader, NewJob, Notes,
-    OnConflict, Priority, QueueName, Run, Settlement, State, StoreErrorKind, UniqueKey,
-    UniqueWhile, Version, WorkerId, WorkerName, transition,
+    BuildId, ClaimedJob, Ending, Fence, Kind, Ladder, Lease, NewJob, Notes, QueueName, Run,
+    Settlement, State, StoreErrorKind, UniqueKey, UniqueWhile, WorkerId, WorkerName, transition,
 };
 use jobs_runtime::store::postgres::{PostgresOptions, PostgresStore};
 use sqlx::ConnectOptions;
@@ -278,22 +277,7 @@ fn who_reaches_no_server_or_no_connection_is_told_what_to_look_at() {
 }
 
 fn job() -> NewJob {
-    NewJob {
-        queue: QueueName::default(),
-        kind: Kind::new("mail.send").unwrap(),
-        version: Version::new(1, 0, 0),
-        min_reader: MinReader { major: 1, minor: 0 },
-        payload: "{}".to_owned(),
-        headers: None,
-        priority: Priority::default(),
-        due: Due::Unchanged,
-        unique_key: None,
-        unique_while: UniqueWhile::default(),
-        on_conflict: OnConflict::default(),
-        expires_in: None,
-        budget: Budget::default(),
-        build: None,
-    }
+    NewJob { kind: Kind::new("mail.send").unwrap(), ..postgres_support::job() }
 }
 
 fn keyed(key: &str) -> NewJob {
